@@ -10,14 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from gramercy.common.prefix_sums import PrefixSums
+from gramercy.ledger.entry import INCLUDED
+from gramercy.ledger.statement import Charge, current
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.ledger_history import SeriesStep
 from gramercy.schemas.model import digest
-
-INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,41 @@ class SeriesAccount:
         while Fraction(mu) ** 2 < squared:
             mu = math.nextafter(mu, math.inf)
         return Guarantee(mu)
+
+
+@dataclass(frozen=True)
+class ChargedSeries:
+    """All charges of the steps of a series so far, oldest first."""
+
+    charges: tuple[Charge, ...] = ()
+
+    @cached_property
+    def _by_step(self) -> dict[int, list[Charge]]:
+        found = dict[int, list[Charge]]()
+        for each in self.charges:
+            if each.series is not None:
+                found.setdefault(each.series.step, []).append(each)
+        return found
+
+    def of_step(self, step: int) -> list[Charge]:
+        """All charges of a step, from 1."""
+        return self._by_step.get(step, [])
+
+    def before(self, step: int) -> list[Charge | None]:
+        """Of every step before one the published charge, otherwise the last; None without one."""
+        return [current(self.of_step(each)) for each in range(1, step)]
+
+    def draws(self, *further: int) -> tuple[int, ...]:
+        """How often each step was charged, and further ones will be, up to the last of them."""
+        last = max([*self._by_step, *further], default=0)
+        return tuple(len(self.of_step(t)) + further.count(t) for t in range(1, last + 1))
+
+    def due(self, step: int, window: Guarantee) -> Guarantee:
+        """The charge of a step; `window`: the guarantee of a series that was not charged yet."""
+        steps = [each.series for each in self.charges if each.series is not None]
+        return SeriesAccount.of(self.charges[0].guarantee, steps).price(step) if steps else window
+
+    def up_to(self, release: str) -> ChargedSeries:
+        """The charges up to that of a release."""
+        last = [each.release for each in self.charges].index(release)
+        return ChargedSeries(self.charges[: last + 1])
