@@ -487,8 +487,9 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
 _release_without_constants = Wording(
     families.SCALING,
     "Release '{release}' has no constants for this request: {reason}.",
-    "Restore the contract if it was changed by mistake. Otherwise name a release of this data set "
-    "with estimated scaling, such as one with 'mechanism: {{name: marginals, ...}}'.",
+    "Publish that release first, or restore the contract if it was changed by mistake. Otherwise "
+    "name a release of this data set with estimated scaling, such as one with 'mechanism: {{name: "
+    "marginals, ...}}'.",
 )
 
 
