@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,15 +50,9 @@ def _correlation(one: SeriesSteps, other: SeriesSteps) -> float:
             "The two cannot be compared: a step of their series was drawn again between them.",
             "Take both windows from releases after that step.",
         )
-    series, ranges = _sums(one.total), [(each.first, each.last) for each in (one, other)]
+    series, ranges = PrefixSums(one.total), [(each.first, each.last) for each in (one, other)]
     spreads = [series.spread(last, last - first) for first, last in ranges]
     return series.covariance(*ranges) / math.prod(spreads)
-
-
-@lru_cache(maxsize=8)
-def _sums(steps: int) -> PrefixSums:
-    """The weights of a series, which take longer than a correlation."""
-    return PrefixSums(steps)
 
 
 def _are_other_groups(one: SeriesSteps, other: SeriesSteps) -> bool:

@@ -25,7 +25,7 @@ from gramercy.schemas.model import (
 )
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.periods import Per
-from gramercy.schemas.steps import MOST_LAG, MOST_STEPS, StepDays, StepSpan, has_calendar
+from gramercy.schemas.steps import MOST_LAG, MOST_STEPS, StepSpan, has_calendar
 
 
 class DatasetFacts(Model):
@@ -204,10 +204,6 @@ class CumulativeFacts(Model):
         """Which rows are in the sum: those of all days up to the end of the step."""
         return step_in_words(self.step, self.steps, self.first_day, self.last_day)
 
-    def days(self, window: str) -> StepDays:
-        """The steps of the series; `window` is the period of the budget, or empty."""
-        return StepDays(self.every, self.starts, window)
-
 
 def step_in_words(step: int, steps: int, first: datetime.date, last: datetime.date) -> str:
     """A step of a series with the days of the rows that it sums."""
@@ -243,6 +239,11 @@ class LatticeFacts(Model):
 
     bits: int
     shrinkage: float
+
+    @property
+    def divisor(self) -> float:
+        """What divides sums over integer rows into those over the rows."""
+        return self.shrinkage * self.shrinkage * 4.0**self.bits
 
 
 class FurtherFacts(Model):

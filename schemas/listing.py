@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.facts import CumulativeFacts, DatasetFacts, RowsFacts, step_in_words
+from gramercy.schemas.facts import DatasetFacts, RowsFacts, step_in_words
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
@@ -57,13 +57,16 @@ class ListedStep(Model):
     steps: Annotated[int, Field(strict=True, ge=1)]
     first_day: datetime.date
     last_day: datetime.date
+    series: Digest  # what identifies its series
 
     @classmethod
-    def of(cls, facts: CumulativeFacts | None) -> Self | None:
+    def of(cls, manifest: ReleaseManifest) -> Self | None:
         """The step that a manifest states, if it does."""
+        facts = manifest.cumulative
         if facts is None:
             return None
-        return cls(**{key: getattr(facts, key) for key in cls.model_fields})
+        days = {key: getattr(facts, key) for key in ("step", "steps", "first_day", "last_day")}
+        return cls(**days, series=manifest.series or "")
 
     @property
     def in_words(self) -> str:
@@ -119,7 +122,7 @@ class ListedFacts(Model):
                 **{key: getattr(stated, key) for key in ListedGuarantee.model_fields}
             ),
             period=manifest.period.label if manifest.period is not None else None,
-            step=ListedStep.of(manifest.cumulative),
+            step=ListedStep.of(manifest),
             names=tuple(manifest.names),
         )
 

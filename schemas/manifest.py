@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import zoneinfo
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -43,6 +44,7 @@ from gramercy.schemas.normalisation import AnyNormalisation, Clip, FurtherRows, 
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.request_parts import ScalingFacts
+from gramercy.schemas.steps import StepDays
 
 FORMAT: Literal[1] = 1
 CARD_TEXTS = ("statement", "neighbours", "pre_processing", "mechanism")  # of the DP card
@@ -80,13 +82,6 @@ _OPTIONAL = [
     "lost",
     "missing",
 ]
-
-
-# Facts that all steps of a cumulative series share, apart from its data set and its days.
-_OF_SERIES = {
-    *("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism", "by"),
-    "scaling",
-}
 
 
 # Facts that all steps of a cumulative series share, so that their sums can be decoded.
@@ -335,10 +330,24 @@ class ReleaseSpec(Model):
         """What identifies the cumulative series of a step; None without one."""
         if self.cumulative is None:
             return None
-        facts = self.model_dump(mode="json", include=_OF_SERIES)
-        window = None if self.period is None else self.period.label
-        own, days = [self.dataset.id, self.dataset.curator, window], self.cumulative.starts
-        return digest([*own, self.cumulative.lag, *map(str, days), facts])
+        facts = self.model_dump(mode="json", include={*SHARED_BY_STEPS})
+        own, series = [self.dataset.id, self.dataset.curator], self.cumulative
+        return digest([*own, series.lag, *map(str, series.starts), facts])
+
+    @property
+    def step_days(self) -> StepDays:
+        """The days and the labels of the steps of its series; ValueError without one."""
+        if self.cumulative is None:
+            raise ValueError
+        window = "" if self.period is None else self.period.label
+        return StepDays(self.cumulative.every, self.cumulative.starts, window)
+
+    def overdue_steps(self, moment: datetime.datetime) -> tuple[str, ...]:
+        """The labels of later steps of its series whose rows are complete at a moment."""
+        days, facts = self.step_days, self.cumulative
+        zone = (self.period and self.period.timezone) or "UTC"
+        today = moment.astimezone(zoneinfo.ZoneInfo(zone)).date()
+        return days.labels[facts.step : days.complete(today, facts.lag)] if facts else ()
 
     @property
     def publishes_noisy_count(self) -> bool:
@@ -402,6 +411,14 @@ class ReleaseManifest(ReleaseSpec):
     def publication(self) -> Publication:
         """What is published."""
         return publications[self.kind]
+
+    @property
+    def releases_of_steps(self) -> dict[str, str]:
+        """The releases of the steps of its series so far by their labels; empty without one."""
+        if self.cumulative is None:
+            return {}
+        releases = (*(each.release for each in self.cumulative.earlier), self.release)
+        return dict(zip(self.step_days.labels, releases, strict=False))
 
     def group_noise(self, rows: float) -> NoiseLaw:
         """The noise law of the matrix of a group with a noisy number of rows."""

@@ -28,11 +28,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.steps import (
-    check_last,
-    last_steps,
-    sum_up_to,
-)
+from gramercy.archive.bundles.steps import check_last, window
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.signing import key_id
@@ -387,20 +383,11 @@ class Release(ReleaseAnalyses):
             If the earlier release is not in the archive, or is not the one that this release names.
         """
         if steps not in self._last:
-            bundle = self._bundle_of_last(steps)
-            labels = self._labels[-steps:]
+            facts = check_last(self.id, self.cumulative, steps)
+            bundle = self._window(facts.step - steps, facts.step)
+            labels = [*self.manifest.releases_of_steps][-steps:]
             self._last[steps] = StepsRelease(self.id, bundle, labels, self.withdrawn)
         return self._last[steps]
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        """The versions of the steps of its series so far."""
-        steps = self.cumulative
-        return () if steps is None else steps.days(self.period or "").labels[: steps.step]
-
-    def _bundle_of_last(self, steps: int) -> ReleaseBundle:
-        facts = check_last(self.id, self.cumulative, steps)
-        return self._window(facts.step - steps, facts.step)
 
     def _window(self, first: int, last: int) -> ReleaseBundle:
         """The steps of its series after `first` up to `last`, as this release decodes them."""
@@ -409,10 +396,7 @@ class Release(ReleaseAnalyses):
         def read(named: EarlierStep) -> ReleaseBundle:
             return self._earlier(named)._bundle
 
-        of_last = sum_up_to(self._bundle, last, read, denoise)
-        if first == 0:
-            return of_last
-        return last_steps(of_last, sum_up_to(self._bundle, first, read, denoise), denoise)
+        return window(self._bundle, first, last, read, denoise)
 
     def _earlier(self, named: EarlierStep) -> Release:
         """The release of an earlier step, read once."""

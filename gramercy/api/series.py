@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from gramercy.archive.listing.contents import ListedRelease, newest_step
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
-from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 
 if TYPE_CHECKING:
@@ -58,29 +56,15 @@ class Series(Mapping[str, Release]):
         self, archive: Archive, releases: Sequence[ListedRelease], window: str | None = None
     ) -> None:
         self._archive = archive
-        self._facts, self._steps = _newest_step(archive, releases, window)
-        names = [*(each.release for each in self._steps.earlier), self._facts.release]
-        listed = {each.facts.release: each for each in releases}
-        self._listed = {
-            label: listed.get(name) for label, name in zip(self._labels, names, strict=False)
-        }
-        self._names = dict(zip(self._labels, names, strict=False))
+        self._facts = _newest_step(archive, releases, window)
+        self._names = self._facts.releases_of_steps
+        self._listed = {each.facts.release: each for each in releases}
         self._opened: dict[str, Release] = {}
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        """The versions of all steps, also of those that are not published yet."""
-        period = self._facts.period
-        return self._steps.days("" if period is None else period.label).labels
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Versions of the steps that should be published by today, and are not."""
-        period = self._facts.period
-        zone = zoneinfo.ZoneInfo((period and period.timezone) or "UTC")
-        today = datetime.datetime.now(zone).date()
-        complete = self._steps.days("").complete(today, self._steps.lag)
-        return self._labels[len(self) : complete]
+        return self._facts.overdue_steps(datetime.datetime.now(datetime.UTC))
 
     @property
     def table(self) -> pd.DataFrame:
@@ -93,14 +77,14 @@ class Series(Mapping[str, Release]):
             missing for a step that is not published; ``rows`` of all steps so far, with the
             standard deviation ``rows_sd`` if they are noisy; and the reason if it is ``withdrawn``.
         """
-        starts, lines = self._steps.starts, dict[str, dict[str, object]]()
+        starts, lines = self._facts.step_days.starts, dict[str, dict[str, object]]()
         for k, label in enumerate([*self, *self.missing]):
             line: dict[str, object] = {
                 "first_day": starts[k],
                 "last_day": starts[k + 1] - datetime.timedelta(days=1),
                 "release": self._release_name(label) if label in self._names else None,
             }
-            listed = self._listed.get(label)
+            listed = self._listed.get(self._names.get(label, ""))
             if listed is not None:
                 rows = listed.facts.rows
                 line |= {"published": listed.facts.published, "withdrawn": listed.withdrawn}
@@ -197,8 +181,9 @@ class Series(Mapping[str, Release]):
 
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        newest = [self[label] for label in self][-1]
-        found = {self._labels[b - 1]: newest._window(a, b).evidence for a, b in windows}
+        labels = [*self]
+        newest = self[labels[-1]]
+        found = {labels[b - 1]: newest._window(a, b).evidence for a, b in windows}
         if not all(map(is_in_own_units, found.values())):
             raise wordings.no_own_units(newest.id)
         return found
@@ -229,8 +214,8 @@ class Series(Mapping[str, Release]):
 
     def __repr__(self) -> str:
         missing = f"; missing: {', '.join(self.missing)}" if self.missing else ""
-        steps = f"steps {self._labels[0]} to {self._labels[len(self) - 1]}"
-        return f"<Series of {self._facts.dataset.id}: {steps}{missing}>"
+        labels = [*self]
+        return f"<Series of {self._facts.dataset.id}: steps {labels[0]} to {labels[-1]}{missing}>"
 
     def _repr_html_(self) -> str:
         return html_table(self.table, f"Series of {self._facts.dataset.id}")
@@ -238,12 +223,11 @@ class Series(Mapping[str, Release]):
 
 def _newest_step(
     archive: Archive, releases: Sequence[ListedRelease], window: str | None
-) -> tuple[ReleaseManifest, CumulativeFacts]:
+) -> ReleaseManifest:
     """The facts of the last step of the newest series; see `newest_step`."""
-    of_window = [each for each in releases if window in (None, each.facts.period)]
-    facts = newest_step(of_window, lambda each: describe_release(archive, *each.key).manifest)
-    if facts is not None and facts.cumulative is not None:
-        return facts, facts.cumulative
+    newest = newest_step(each for each in releases if window in (None, each.facts.period))
+    if newest is not None:
+        return describe_release(archive, *newest.key).manifest
     dataset = releases[0].facts.dataset.id
     raise families.PERIOD(
         "'{dataset}' has no release of a cumulative series{of_window}.",

@@ -28,7 +28,7 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import series_charge
+from gramercy.pipeline.plan.step_charges import charged_series
 from gramercy.pipeline.progress import PROGRESS_VARIABLE
 from gramercy.pipeline.publish.attachments import estimator_from_settings
 from gramercy.pipeline.publish.charging import finished_release
@@ -174,19 +174,11 @@ def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> st
     """What this command has charged until now, in a sentence; `charged` was charged before it."""
     try:
         ledger = Ledger.of(context.home)  # not the one that is in use: this may be another thread
-        charges = ledger.charges(plan.contract.id)
+        charges, series = ledger.charges(plan.contract.id), charged_series(ledger, plan).charges
     except GramercyError:
         return UNKNOWN_CHARGE
-    series = series_charge(plan)
-    new = [
-        each
-        for each in charges
-        if each.release not in charged
-        and (
-            each.version == plan.request.version
-            or (series and each.series and each.series.series == series.series)
-        )
-    ]
+    of_plan = (each for each in charges if each.version == plan.request.version or each in series)
+    new = [each for each in of_plan if each.release not in charged]
     if not new:
         return NOTHING_CHARGED
     name = f"{plan.contract.id}/{new[-1].release}"

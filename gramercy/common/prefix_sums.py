@@ -4,9 +4,10 @@ Step t publishes Y_t = sum over s <= t of W_ts G_s, plus noise, where G_s is the
 of step s. Anybody decodes from Y_1 ... Y_t the sum over all steps so far, over one step or over the
 last few, with noise of a known scale. No noise has to be kept secret between steps.
 
-*Claim.* A row belongs to one step s for good, regardless of what was published, and moves the integers of
-step t by at most W_ts Delta. With noise of standard deviation sigma, the whole series is mu-GDP
-with mu = Delta max_s ||W_.s|| / sigma. The proof is in docs/privacy.md, "Cumulative releases".
+*Claim.* A row belongs to one step s for good, regardless of what was published, and moves the
+integers of step t by at most W_ts Delta. With noise of standard deviation sigma, the whole series
+is mu-GDP with mu = Delta max_s ||W_.s|| / sigma. The proof is in docs/privacy.md, "Cumulative
+releases".
 
 Sources: the factorisation of prefix sums by square roots is from Fichtenberger, Henzinger and
 Upadhyay (2023), Theorem 1, after Denisov et al. (2022); here every row of the table has the same

@@ -4,18 +4,20 @@ from gramercy.common.extras import publishing
 
 with publishing():
     from gramercy.ledger.budget_ledger import Ledger
-    from gramercy.ledger.checks import check_budget, spent_failure
+    from gramercy.ledger.checks import check_before, check_budget, spent_failure
     from gramercy.ledger.integrity import Finding
-    from gramercy.ledger.series import SeriesCharge
+    from gramercy.ledger.series import ChargedSeries, SeriesCharge
     from gramercy.ledger.statement import BudgetChange, Charge, Statement
 
 __all__ = [
     "BudgetChange",
     "Charge",
+    "ChargedSeries",
     "Finding",
     "Ledger",
     "SeriesCharge",
     "Statement",
+    "check_before",
     "check_budget",
     "spent_failure",
 ]

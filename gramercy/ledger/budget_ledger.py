@@ -10,7 +10,7 @@ the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,10 +32,10 @@ from gramercy.ledger.database import (
     open_engine,
     shows_damage,
 )
-from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
+from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, INCLUDED, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
-from gramercy.ledger.series import INCLUDED, SeriesAccount, SeriesCharge
+from gramercy.ledger.series import ChargedSeries, SeriesCharge
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -310,7 +310,7 @@ class Ledger:
             The spent or withdrawn release of the same request that a new charge replaces.
         series
             The step of a cumulative series, if it is one. The first charge of a series is for its
-            whole window and registers its facts, the others are as `due` states.
+            whole window and registers its facts, the others are as `ChargedSeries.due` states.
         """
         dataset, window = contract.id, contract.window(version)
         with self._writing() as db:
@@ -322,12 +322,12 @@ class Ledger:
             checks.check_not_charged(dataset, earlier, instead_of)
             due, facts = guarantee, None
             if series is not None:
-                charges = journal.series_charges(db, dataset, window, series.series)
-                checks.check_step(dataset, series, guarantee, charges, instead_of)
-                due = _due(series, guarantee, charges)
-                included = charges[0].release if due == INCLUDED else ""
+                charged = journal.series(db, dataset, window, series.series)
+                checks.check_step(dataset, version, series, guarantee, charged, instead_of)
+                due = charged.due(series.step, guarantee)
+                included = charged.charges[0].release if due == INCLUDED else ""
                 facts = asdict(series.stated(included))
-                facts |= {} if charges else {"registered": series.terms}
+                facts |= {} if charged.charges else {"registered": series.terms}
             statement = journal.statement(db, dataset, window)
             checks.check_budget(dataset, statement, due)
             number = 1 + journal.charge_count(db, dataset)
@@ -339,36 +339,16 @@ class Ledger:
             )
             return Charge.of([append(db, entry)])
 
-    def due(
-        self, contract: Contract, version: str, guarantee: Guarantee, series: SeriesCharge
-    ) -> Guarantee:
-        """What `charge` would charge for a step, if it does not refuse it.
-
-        The guarantee of the whole window before the first charge of its series; mu = 0 for a step
-        that this charge includes; and for one that is drawn again, the exact growth of the
-        guarantee of the window. The table may be unknown.
-        """
-        return _due(series, guarantee, self.series_charges(contract, version, series))
-
-    def series_up_to(
-        self, dataset: str, charge: Charge
-    ) -> tuple[tuple[Charge, ...], dict[str, Any]]:
-        """All charges of the series of a step up to its own, and the facts that were registered."""
-        if charge.series is None:
-            return (), {}
+    def series(self, dataset: str, window: str, key: str) -> ChargedSeries:
+        """All charges of a series in one window; `key`: its digest."""
         with self._reading() as db:
-            found = journal.series_charges(db, dataset, charge.window, charge.series.series)
-            (first,) = read(db, *journal.is_charge(dataset), entries.c.release == found[0].release)
-        last = [each.release for each in found].index(charge.release)
-        return tuple(found[: last + 1]), first.registered_series or {}
+            return journal.series(db, dataset, window, key)
 
-    def series_charges(
-        self, contract: Contract, version: str, series: SeriesCharge
-    ) -> tuple[Charge, ...]:
-        """All charges of a series in the window of a version, oldest first."""
-        window = contract.window(version)
+    def registered_series(self, dataset: str, release: str) -> dict[str, Any]:
+        """The facts of a series that the charge of its first release registers."""
         with self._reading() as db:
-            return tuple(journal.series_charges(db, contract.id, window, series.series))
+            (first,) = read(db, *journal.is_charge(dataset), entries.c.release == release)
+        return first.registered_series or {}
 
     def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         """Record the new state of a release."""
@@ -454,14 +434,6 @@ class Ledger:
             error = problem(self.location, error_name(caught))
         if error is not None:
             raise error from None  # the cause may quote the URL
-
-
-def _due(series: SeriesCharge, window: Guarantee, charges: Sequence[Charge]) -> Guarantee:
-    """The charge of a step, given that of its whole window and all charges of its series."""
-    steps = [each.series for each in charges if each.series is not None]
-    if not steps:
-        return window
-    return SeriesAccount.of(charges[0].guarantee, steps).price(series.step)
 
 
 def _budgets(db: Connection) -> dict[str, tuple[BudgetChange, ...]]:

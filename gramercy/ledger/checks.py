@@ -10,10 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from gramercy.ledger import journal
 from gramercy.ledger.database import display_location, entries, location_of
 from gramercy.ledger.journal import has_budget, head_anchor, last_move, read, recorded_location
-from gramercy.ledger.series import SeriesCharge
+from gramercy.ledger.series import ChargedSeries, SeriesCharge
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
@@ -173,9 +172,10 @@ def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | No
 
 def check_step(
     dataset: str,
+    version: str,
     series: SeriesCharge,
     window: Guarantee,
-    charges: Sequence[Charge],
+    charged: ChargedSeries,
     instead_of: str | None,
 ) -> None:
     """Refuse a step of another series, one that is charged, and one before those before it.
@@ -184,36 +184,60 @@ def check_step(
     ----------
     window
         The guarantee of the whole window, with every step drawn once.
-    charges
-        All charges of the series so far.
+    charged
+        The series so far.
     instead_of
         The spent or withdrawn release of the step that a new charge replaces.
     """
-    steps = dict[int, list[Charge]]()
-    for each in charges:
-        if each.series is not None:
-            steps.setdefault(each.series.step, []).append(each)
     if window != Guarantee(window.mu):
         raise families.REQUEST_USE(
             "A series needs a Gaussian mechanism: its guarantee must be a mu that never fails.",
             "Write 'name: gaussian' in 'mechanism'.",
         )
-    if charges:
-        _check_same_series(dataset, series, window, charges[0])
-    check_not_charged(dataset, journal.current(steps.get(series.step, [])), instead_of)
-    for step in range(1, series.step):
-        earlier = journal.current(steps.get(step, []))
+    if charged.charges:
+        _check_same_series(dataset, series, window, charged.charges[0])
+    *before, own = charged.before(series.step + 1)
+    check_not_charged(dataset, own, instead_of)
+    check_before(dataset, version, before)
+
+
+def check_before(dataset: str, version: str, before: Sequence[Charge | None]) -> None:
+    """Refuse a step that cannot be decoded, because one before it is not published.
+
+    Parameters
+    ----------
+    version
+        That of the step.
+    before
+        The charges of all steps before it; see `ChargedSeries.before`.
+    """
+    for earlier in before:
         if earlier is None:
             raise families.PERIOD(
-                "Step {step} of the series of '{dataset}' is published after all steps before it: "
-                "step {missing} was not drawn.",
-                "Publish the steps in order: their rows so far are decoded from all of them.",
-                step=series.step,
-                dataset=dataset,
-                missing=step,
+                "A step before {version} is not published.",
+                "Run 'gramercy release' with the same request: it publishes the steps in order.",
+                version=version,
+            )
+        if earlier.state.is_closed:
+            raise families.SPENT(
+                "{version} needs the numbers of all steps before it, and {earlier} ({release}) was "
+                "{state}.",
+                "Publish step {earlier} under a new charge: run 'gramercy release REQUEST --period "
+                "{earlier} --new-charge'. It shows the charge, and asks.",
+                version=version,
+                earlier=earlier.version,
+                release=f"{dataset}/{earlier.release}",
+                state="withdrawn" if earlier.state is ChargeState.WITHDRAWN else "interrupted",
             )
         if not earlier.is_published:
-            raise _step_missing(dataset, earlier, series.step)
+            raise families.SPENT(
+                "{version} needs the numbers of all steps before it, and {earlier} ({release}) is "
+                "not published yet.",
+                "Repeat the request of {earlier}: it is then finished, or recorded as spent.",
+                version=version,
+                earlier=earlier.version,
+                release=f"{dataset}/{earlier.release}",
+            )
 
 
 def _check_same_series(
@@ -239,31 +263,6 @@ def _check_same_series(
             release=release,
             charged=first.guarantee.mu,
         )
-
-
-def _step_missing(dataset: str, earlier: Charge, step: int) -> SpentFailure:
-    """The error for a step that cannot be decoded, because an earlier one is not published."""
-    release, number = f"{dataset}/{earlier.release}", earlier.series.step if earlier.series else 0
-    if not earlier.state.is_closed:
-        return families.SPENT(
-            "Step {step} needs all steps before it, and step {earlier}, {release}, is not "
-            "published yet.",
-            "Repeat the request of version {version}: it is then finished, or recorded as spent.",
-            step=step,
-            earlier=number,
-            release=release,
-            version=earlier.version,
-        )
-    return families.SPENT(
-        "Step {step} needs all steps before it, and step {earlier}, {release}, was {state}.",
-        "Publish step {version} under a new charge: run 'gramercy release REQUEST --period "
-        "{version} --new-charge'. It shows the charge, and asks.",
-        step=step,
-        earlier=number,
-        release=release,
-        state="withdrawn" if earlier.state is ChargeState.WITHDRAWN else "interrupted",
-        version=earlier.version,
-    )
 
 
 def check_transition(

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.ledger.series import INCLUDED
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
@@ -44,6 +43,8 @@ DERIVED, DERIVED_KINDS = "derived", ("estimate", "report")
 BUDGET_CHANGES = ("raised", "lowered")
 BUDGET_KINDS = ("registered", *BUDGET_CHANGES)
 RELEASE_KINDS = tuple(each.value for each in ChargeState)
+
+INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
 
 
 @dataclass(frozen=True)

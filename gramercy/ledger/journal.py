@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 
 from pydantic import ValidationError
@@ -31,7 +31,8 @@ from gramercy.ledger.entry import (
     RELEASE_KINDS,
     Entry,
 )
-from gramercy.ledger.statement import BudgetChange, Charge, Statement
+from gramercy.ledger.series import ChargedSeries
+from gramercy.ledger.statement import BudgetChange, Charge, Statement, current
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas import families
 from gramercy.schemas.errors import UntrustedLedger
@@ -221,17 +222,11 @@ def find_charge(db: Connection, dataset: str, request: str) -> Charge | None:
     return current(list(charges(db, dataset, entries.c.request == request)))
 
 
-def current(of_request: Sequence[Charge]) -> Charge | None:
-    """Of the charges of one request: the published one if there is one, otherwise the last."""
-    published = (each for each in of_request if each.is_published)
-    return next(published, of_request[-1] if of_request else None)
-
-
-def series_charges(db: Connection, dataset: str, window: str, series: str) -> list[Charge]:
-    """The charges of all steps of a series in one window, oldest first."""
-    states = (entries.c.window == window, entries.c.facts.contains(series, autoescape=True))
+def series(db: Connection, dataset: str, window: str, key: str) -> ChargedSeries:
+    """The charges of all steps of a series in one window; `key`: its digest."""
+    states = (entries.c.window == window, entries.c.facts.contains(key, autoescape=True))
     found = charges(db, dataset, entries.c.kind == ChargeState.RESERVED.value, *states)
-    return [each for each in found if each.series and each.series.series == series]
+    return ChargedSeries(tuple(each for each in found if each.series and each.series.series == key))
 
 
 def _entry_about_ledger(db: Connection, *, first: bool = False, last: bool = False) -> Entry:

@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 from gramercy.common.prefix_sums import PrefixSums
+from gramercy.ledger.entry import INCLUDED
+from gramercy.ledger.statement import Charge, current
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.ledger_history import SeriesStep
 from gramercy.schemas.model import digest
-
-INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
 
 
 @dataclass(frozen=True)
@@ -84,3 +84,39 @@ class SeriesAccount:
         while Fraction(mu) ** 2 < squared:
             mu = math.nextafter(mu, math.inf)
         return Guarantee(mu)
+
+
+@dataclass(frozen=True)
+class ChargedSeries:
+    """All charges of the steps of a series so far, oldest first."""
+
+    charges: tuple[Charge, ...] = ()
+
+    @property
+    def _steps(self) -> list[SeriesStep]:
+        return [each.series for each in self.charges if each.series is not None]
+
+    def of_step(self, step: int) -> list[Charge]:
+        """All charges of a step, from 1."""
+        pairs = zip(self.charges, self._steps, strict=True)
+        return [charge for charge, stated in pairs if stated.step == step]
+
+    def before(self, step: int) -> list[Charge | None]:
+        """Of every step before one the published charge, otherwise the last; None without one."""
+        return [current(self.of_step(each)) for each in range(1, step)]
+
+    def draws(self, *further: int) -> tuple[int, ...]:
+        """How often each step was charged, and further ones will be, up to the last of them."""
+        steps = [*(each.step for each in self._steps), *further]
+        return tuple(steps.count(each) for each in range(1, max(steps, default=0) + 1))
+
+    def due(self, step: int, window: Guarantee) -> Guarantee:
+        """The charge of a step; `window`: the guarantee of a series that was not charged yet."""
+        if not self.charges:
+            return window
+        return SeriesAccount.of(self.charges[0].guarantee, self._steps).price(step)
+
+    def up_to(self, release: str) -> ChargedSeries:
+        """The charges up to that of a release."""
+        last = [each.release for each in self.charges].index(release)
+        return ChargedSeries(self.charges[: last + 1])

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gramercy.ledger.entry import Entry
-from gramercy.ledger.series import INCLUDED
+from gramercy.ledger.entry import INCLUDED, Entry
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -80,6 +79,12 @@ class Charge:
     def is_published(self) -> bool:
         """Whether its release can be read."""
         return self.state is ChargeState.PUBLISHED
+
+
+def current(of_request: Sequence[Charge]) -> Charge | None:
+    """Of the charges of one request: the published one if there is one, otherwise the last."""
+    published = (each for each in of_request if each.is_published)
+    return next(published, of_request[-1] if of_request else None)
 
 
 @dataclass(frozen=True)

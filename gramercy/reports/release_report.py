@@ -41,7 +41,7 @@ from gramercy.reports.reader_notes import (
     spectrum_of,
 )
 from gramercy.reports.rendering import links_from, manifest_parameters, navigation, render
-from gramercy.reports.steps import StepNoise, changed_rows, earlier_steps
+from gramercy.reports.steps import StepNoise, changed_rows
 
 
 class ReportedRelease:
@@ -123,7 +123,8 @@ def _step(reported: ReportedRelease) -> dict[str, Any] | None:
         "noise": StepNoise.of(step),
         "earlier": [
             (label, link(f"{facts.dataset.id}/{release}/{INDEX}"))
-            for label, release in earlier_steps(facts)
+            for label, release in facts.releases_of_steps.items()
+            if release != facts.release
         ],
         "changed": [*changed_rows(step.steps, step.every)],
         "changed_rows": figures.changed_rows(step.steps, step.every),

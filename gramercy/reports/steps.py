@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas.facts import CumulativeFacts
-from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.periods import leading_label
 from gramercy.schemas.steps import StepSpan
 
 # Delays that are shown as examples, in steps.
@@ -88,7 +86,6 @@ class PlannedStep:
 
     def described(self) -> dict[str, object]:
         """The step as plain data."""
-        noise = {each.name: getattr(self.noise, each.name) for each in fields(self.noise)}
         return {
             "step": self.facts.step,
             "steps": self.facts.steps,
@@ -96,18 +93,7 @@ class PlannedStep:
             "first_day": self.facts.first_day.isoformat(),
             "last_day": self.facts.last_day.isoformat(),
             "lag": self.facts.lag,
-            "relative_noise": noise,
+            "relative_noise": asdict(self.noise),
             "published": list(self.published),
             "included": self.included,
         }
-
-
-def earlier_steps(manifest: ReleaseManifest) -> list[tuple[str, str]]:
-    """The label and the release of each earlier step."""
-    facts = manifest.cumulative
-    if facts is None:
-        return []
-    per, version = manifest.budget.per, manifest.dataset.version
-    window = None if per == "lifetime" else leading_label(per, version)
-    labels = facts.days(window or "").labels
-    return [(label, each.release) for label, each in zip(labels, facts.earlier, strict=False)]

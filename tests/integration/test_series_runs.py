@@ -63,7 +63,8 @@ def run(series: Request, monkeypatch: pytest.MonkeyPatch, prefect_server: object
     from gramercy.flows.release import release
 
     def run(moment: datetime.datetime) -> list[str]:
-        monkeypatch.setattr("gramercy.flows.release.scheduled_time", lambda: moment)
+        for clock in ("scheduled_time", "utc_now"):
+            monkeypatch.setattr(f"gramercy.flows.release.{clock}", lambda: moment)
         return release(series)
 
     return run

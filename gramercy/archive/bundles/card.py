@@ -6,7 +6,6 @@ CARD.md shows them to readers of the folder.
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +261,6 @@ def _series(spec: ReleaseSpec) -> dict[str, str]:
     facts = spec.cumulative
     if facts is None:
         return {}
-    last = facts.starts[facts.step] - datetime.timedelta(days=1)
     again = [
         f"step {k} was drawn {times} times" for k, times in enumerate(facts.draws, 1) if times > 1
     ]
@@ -276,7 +274,7 @@ def _series(spec: ReleaseSpec) -> dict[str, str]:
     return {
         "series": (
             f"step {facts.step} of {facts.steps}, with all rows so far, from "
-            f"{facts.starts[0].isoformat()} to {last.isoformat()}. Every step publishes a weighted "
+            f"{facts.first_day} to {facts.last_day}. Every step publishes a weighted "
             "sum of all steps so far with fresh noise, from which sums are decoded. The stated "
             f"guarantee is that of all {facts.steps} steps together, and is charged once, with "
             f"the first one{redrawn}. A row belongs to one step, by its date, which never changes"

@@ -18,10 +18,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.parquet_limits import codes_of, has_schema, read_bounded
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas import families
 from gramercy.schemas.facts import MAX_ENTRIES
 from gramercy.schemas.manifest import ReleaseManifest
 
+Array = NDArray[np.float64]
 Integers = NDArray[Any]  # Python integers, which have any length
 
 ENCODED = "encoded.parquet"
@@ -53,6 +55,31 @@ class Encoded:
     # unit of the lattice
     matrix: Integers
     rows: int | None = None  # weighted number of rows with noise, in units of 2^-12; None if none
+
+
+def decode(
+    series: PrefixSums, divisor: float, published: Sequence[Sequence[Encoded]]
+) -> tuple[Array, Array]:
+    """The sums over all steps so far, from what each of them published of every group.
+
+    Parameters
+    ----------
+    divisor
+        Of the lattice of integer rows.
+
+    Returns
+    -------
+    sums
+        Noisy sums of x x^T over the rows of each group, shape (groups, p, p).
+    rows
+        Their noisy numbers of rows, shape (groups,): counts, or traces where there are none.
+    """
+    sums, rows = list[Array](), list[float]()
+    for steps in zip(*published, strict=True):
+        sums.append(series.decode_so_far([step.matrix for step in steps]) / divisor)
+        counts = [np.array(step.rows, object) for step in steps if step.rows is not None]
+        rows.append(float(series.decode_so_far(counts) if counts else np.trace(sums[-1])))
+    return np.array(sums), np.array(rows)
 
 
 def write_encoded(folder: Path, manifest: ReleaseManifest, parts: Sequence[Encoded]) -> None:

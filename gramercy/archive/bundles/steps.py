@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
-from gramercy.archive.bundles.encoded_file import Encoded
+from gramercy.archive.bundles.encoded_file import Encoded, decode
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.common.metric import congruence
 from gramercy.common.prefix_sums import PrefixSums
@@ -54,43 +54,34 @@ def check_last(release: str, facts: CumulativeFacts | None, steps: int) -> Cumul
     return facts
 
 
-def last_steps(later: ReleaseBundle, earlier: ReleaseBundle, denoise: Denoise) -> ReleaseBundle:
-    """The rows of the steps after `earlier` up to `later`, as a release of its own.
+def window(
+    newest: ReleaseBundle,
+    first: int,
+    last: int,
+    read: Callable[[EarlierStep], ReleaseBundle],
+    denoise: Denoise,
+) -> ReleaseBundle:
+    """The rows of the steps after `first` up to `last`, as a later release decodes them.
 
-    `earlier`: the sum up to an earlier step, as `later` decodes it: see `sum_up_to`. Raises
-    BundleError if it is another.
+    `read`: gives a step from which that release was decoded. Raises BundleError if it is another.
     """
-    total, first = _steps(later, earlier)
-    series = PrefixSums(total.steps)
-    spread = series.spread(total.step, total.step - first) / series.spread(total.step)
+    later = _sum_up_to(newest, last, read, denoise)
+    if first == 0:
+        return later
+    earlier, facts = _sum_up_to(newest, first, read, denoise), later.manifest.cumulative
+    series = PrefixSums(facts.steps if facts else 0)
+    spread = series.spread(last, last - first) / series.spread(last)
 
     def since(a: _Sum, b: _Sum) -> _Sum:
         count = a.rows.observed - b.rows.observed
         return _Sum(a.matrix - b.matrix, _counted(a.rows, count, a.rows.sd * spread))
 
     parts = zip(_sums(later), _sums(earlier), strict=True)
-    return replace(
-        _of_sums(later, [since(*pair) for pair in parts], spread, denoise), first_step=first
-    )
+    found = _of_sums(later, [since(*pair) for pair in parts], spread, denoise)
+    return replace(found, first_step=first)
 
 
-def _is_step(bundle: ReleaseBundle, newest: ReleaseBundle, number: int) -> bool:
-    """Whether a release is the step of this number in the series of a later one."""
-    own, facts = bundle.manifest.cumulative, bundle.manifest
-    return own is not None and own.step == number and facts.series == newest.manifest.series
-
-
-def _is_decoded_alike(later: ReleaseBundle, earlier: ReleaseBundle) -> bool:
-    """Whether an earlier step was decoded from the steps that a later one names.
-
-    It was not if one of them was drawn again in between.
-    """
-    named = () if later.manifest.cumulative is None else later.manifest.cumulative.earlier
-    before = () if earlier.manifest.cumulative is None else earlier.manifest.cumulative.earlier
-    return named[: len(before)] == before
-
-
-def sum_up_to(
+def _sum_up_to(
     newest: ReleaseBundle,
     step: int,
     read: Callable[[EarlierStep], ReleaseBundle],
@@ -98,26 +89,27 @@ def sum_up_to(
 ) -> ReleaseBundle:
     """The sum over all steps up to a number, from 1, as a later release decodes it.
 
-    `read`: gives a step from which that release was decoded. It is the published sum, unless a step
-    was drawn again after it.
+    It is the published sum, unless a step was drawn again after it.
     """
     facts = newest.manifest.cumulative
     if facts is None or step == facts.step:
         return newest
 
-    def named(number: int) -> ReleaseBundle:
+    def named(number: int) -> tuple[ReleaseBundle, CumulativeFacts]:
         each = facts.earlier[number - 1]
         bundle = read(each)
-        if bundle.sha256 != each.sha256 or not _is_step(bundle, newest, number):
+        own, series = bundle.manifest.cumulative, bundle.manifest.series
+        is_named = bundle.sha256 == each.sha256 and series == newest.manifest.series
+        if own is None or own.step != number or not is_named:
             raise _is_another(newest, bundle)
-        return bundle
+        return bundle, own
 
     if len(facts.earlier) != facts.step - 1:
         raise _is_another(newest, newest)
-    earlier = named(step)
-    if _is_decoded_alike(newest, earlier):
+    earlier, own = named(step)
+    if facts.earlier[: len(own.earlier)] == own.earlier:
         return earlier
-    published = [named(number).encoded for number in range(1, step + 1)]
+    published = [named(number)[0].encoded for number in range(1, step + 1)]
     return _decoded_again(earlier, facts, published, denoise)
 
 
@@ -131,20 +123,17 @@ def _decoded_again(
 
     `published`: what these steps published, up to the earlier one.
     """
-    facts, lattice, root = earlier.manifest, earlier.manifest.calibration.lattice, earlier.root
-    series, divisor = PrefixSums(later.steps), lattice.shrinkage**2 * 4.0**lattice.bits
-    before, own = _sums(earlier), facts.cumulative
-    decoded = list[_Sum]()
+    facts, root, own = earlier.manifest, earlier.root, earlier.manifest.cumulative
 
     def counted(rows: RowsFacts, count: float) -> RowsFacts:
         return rows if rows.status == "public" else _counted(rows, count, rows.sd)
 
-    for parts, old in zip(zip(*published, strict=True), before[-len(published[0]) :], strict=True):
-        drawn = series.decode_so_far([each.matrix for each in parts]) / divisor
-        numbers = [np.array(each.rows, object) for each in parts if each.rows is not None]
-        count = float(series.decode_so_far(numbers) if numbers else np.trace(drawn))
-        scaled = drawn if root is None else congruence(root, drawn)
-        decoded.append(_Sum(scaled, counted(old.rows, count)))
+    series, divisor = PrefixSums(later.steps), facts.calibration.lattice.divisor
+    sums, rows = decode(series, divisor, published)
+    decoded = [
+        _Sum(total if root is None else congruence(root, total), counted(old.rows, count))
+        for total, count, old in zip(sums, rows.tolist(), _sums(earlier)[-len(sums) :], strict=True)
+    ]
     if facts.groups:
         count = sum(each.rows.observed for each in decoded)
         whole = sum((each.matrix for each in decoded), np.zeros_like(earlier.raw))
@@ -212,18 +201,6 @@ def _of_sums(
 def _counted(rows: RowsFacts, count: float, sd: float) -> RowsFacts:
     """Another number of rows, with the standard deviation of its noise."""
     return RowsFacts(value=max(count, 1.0), observed=count, status=rows.status, sd=sd)
-
-
-def _steps(later: ReleaseBundle, earlier: ReleaseBundle) -> tuple[CumulativeFacts, int]:
-    """The facts of the later step, and the number of the earlier one."""
-    total, before = later.manifest.cumulative, earlier.manifest.cumulative
-    if total is not None and before is not None:
-        first, names = before.step, [each.sha256 for each in total.earlier]
-        named = first <= len(names) == total.step - 1 and names[first - 1] == earlier.sha256
-        same = _is_step(earlier, later, first) and _is_decoded_alike(later, earlier)
-        if named and same:
-            return total, first
-    raise _is_another(later, earlier)
 
 
 def _is_another(later: ReleaseBundle, earlier: ReleaseBundle) -> GramercyError:

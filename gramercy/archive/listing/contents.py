@@ -25,7 +25,6 @@ from gramercy.archive.store.layout import LISTING_FILE, in_release_order
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListedFacts, ListingEntry, ListingRoot
-from gramercy.schemas.manifest import ReleaseManifest
 
 
 @dataclass(frozen=True)
@@ -84,48 +83,26 @@ def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRele
     usual = max(periods, key=lambda names: len(periods[names]), default=())
     newest = {each.facts.period: each for each in usable}
     newest |= {each.facts.period: each for each in usable if tuple(each.facts.names) == usual}
-    last = {label: next(_from_last_step(usable, newest[label])) for label in newest}
+    last = {label: _last_step(usable, newest[label]) for label in newest}
     return {label: last[label] for label in sorted(filter(None, last))}
 
 
-def newest_step(
-    releases: Iterable[ListedRelease], facts_of: Callable[[ListedRelease], ReleaseManifest]
-) -> ReleaseManifest | None:
-    """The facts of the last step of the cumulative series that was continued last; None without.
+def newest_step(releases: Iterable[ListedRelease]) -> ListedRelease | None:
+    """The last step of the cumulative series that was continued last; None without one.
 
     It need not be the newest release: a step that is drawn again is published after later ones.
     Only steps that were not withdrawn; oldest first in `releases`.
     """
     steps = [each for each in releases if each.withdrawn is None and each.facts.step is not None]
-    if not steps:
-        return None
-    facts = facts_of(steps[-1])
-    candidates = map(facts_of, _from_last_step(steps, steps[-1]))
-    return next((each for each in candidates if each.series == facts.series), facts)
+    return _last_step(steps, steps[-1]) if steps else None
 
 
-def _from_last_step(
-    releases: Sequence[ListedRelease], newest: ListedRelease
-) -> Iterator[ListedRelease]:
-    """The releases that may be later steps of the series of a release, the last first; and it."""
+def _last_step(releases: Sequence[ListedRelease], newest: ListedRelease) -> ListedRelease:
+    """The release of the last step of the series of a release; itself without a series."""
     own = newest.facts.step
-    later = [
-        (each.facts.step.step, k, each)
-        for k, each in enumerate(releases)
-        if own is not None
-        and each.facts.step is not None
-        and each.facts.step.step > own.step
-        and _of_series(each.facts) == _of_series(newest.facts)
-    ]
-    yield from (each for *_, each in sorted(later, key=lambda line: line[:2], reverse=True))
-    yield newest
-
-
-def _of_series(facts: ListedFacts) -> tuple[object, ...]:
-    """What all steps of a series have in common, as far as it is listed."""
-    step = facts.step
-    days = (0, None) if step is None else (step.steps, step.first_day)
-    return facts.period, facts.mechanism, facts.normalisation, tuple(facts.names), *days
+    steps = [(k, each.facts.step) for k, each in enumerate(releases)]
+    of_series = [(each.step, k) for k, each in steps if own and each and each.series == own.series]
+    return releases[max(of_series)[1]] if of_series else newest
 
 
 _ATTEMPTS = 3

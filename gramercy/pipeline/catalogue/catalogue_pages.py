@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import zoneinfo
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
-from gramercy.archive.bundles.steps import last_steps, sum_up_to
+from gramercy.archive.bundles.steps import window
 from gramercy.archive.listing.contents import ListedRelease, newest_of_periods, newest_step
 from gramercy.archive.listing.signed_listing import (
     NEWEST,
@@ -80,7 +79,6 @@ from gramercy.reports.period_series import PeriodSeries, StepSeries
 from gramercy.reports.release_comparison import ReleaseComparison, compare_releases
 from gramercy.schemas.errors import BundleError, GramercyError, Invalid, RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.ledger_history import Anchor, Timeline
 from gramercy.schemas.listing import (
     LISTING_FORMAT,
@@ -347,58 +345,46 @@ def step_series(
 ) -> StepSeries | None:
     """The last steps of the newest cumulative series; None without one."""
     with contextlib.suppress(BundleError), archive.rewrite_paths_in_errors():
-        facts = newest_step(releases, lambda each: describe_release(archive, *each.key).manifest)
-        if facts is not None and facts.cumulative is not None:
-            return _steps_of(archive, facts, facts.cumulative, timelines)
+        if (newest := newest_step(releases)) is not None:
+            return _steps_of(archive, describe_release(archive, *newest.key).manifest, timelines)
     return None
 
 
-def _sums_so_far(archive: Archive, newest: ReleaseManifest, first: int) -> list[ReleaseBundle]:
-    """The sums over all steps up to each one from `first` on, as the newest decodes them."""
-
-    @cache
-    def read(release: str) -> ReleaseBundle:
-        return read_release(archive.release(newest.dataset.id, release))
-
-    steps = range(first, newest.cumulative.step + 1 if newest.cumulative else first)
-    last = read(newest.release)
-    return [sum_up_to(last, step, lambda each: read(each.release), denoise) for step in steps]
-
-
 def _steps_of(
-    archive: Archive,
-    facts: ReleaseManifest,
-    newest: CumulativeFacts,
-    timelines: Sequence[Timeline],
-) -> StepSeries:
-    period = facts.period
-    labels = newest.days(period.label if period else "").labels
-    names = [*(each.release for each in newest.earlier), facts.release]
-    zone = zoneinfo.ZoneInfo((period and period.timezone) or "UTC")
-    today = datetime.datetime.now(zone).date()
-    missing = labels[len(names) : newest.days("").complete(today, newest.lag)]
+    archive: Archive, facts: ReleaseManifest, timelines: Sequence[Timeline]
+) -> StepSeries | None:
+    if facts.cumulative is None:
+        return None
+    releases = facts.releases_of_steps
+    missing = facts.overdue_steps(datetime.datetime.now(datetime.UTC))
     charges = [event.charge for timeline in timelines for event in timeline.events]
     spent = {each.version for each in charges if each is not None and each.state.is_closed}
-    omitted = max(len(names) - _SHOWN_STEPS, 0)
+    omitted = max(len(releases) - _SHOWN_STEPS, 0)
     series = StepSeries(
-        step=newest,
-        releases=dict(zip(labels[omitted:], names[omitted:], strict=False)),
+        step=facts.cumulative,
+        releases=dict([*releases.items()][omitted:]),
         omitted=omitted,
         missing=missing,
         spent=[label for label in missing if label in spent],
     )
     if len(series.releases) < 2 or len(facts.names) > _MOST_COLUMNS:
         return series
+
+    @cache
+    def read(release: str) -> ReleaseBundle:
+        return read_release(archive.release(facts.dataset.id, release))
+
+    def evidence(first: int, last: int) -> Evidence:
+        of_step = read(facts.release)
+        return window(of_step, first, last, lambda each: read(each.release), denoise).evidence
+
     try:
-        sums = _sums_so_far(archive, facts, max(omitted, 1))
-        pairs = zip(sums[1:], sums, strict=False)
-        alone = [last_steps(later, earlier, denoise) for later, earlier in pairs]
+        steps = dict(enumerate(series.releases, omitted + 1))
+        so_far = {label: evidence(0, step) for step, label in steps.items()}
+        each = {label: evidence(step - 1, step) for step, label in steps.items()}
     except BundleError:
         return series
-    alone = alone if omitted else [sums[0], *alone]
-    so_far = dict(zip(series.releases, [x.evidence for x in sums[-len(alone) :]], strict=True))
-    each = dict(zip(series.releases, [x.evidence for x in alone], strict=True))
-    if not all(is_in_own_units(evidence) for evidence in [*so_far.values(), *each.values()]):
+    if not all(map(is_in_own_units, [*so_far.values(), *each.values()])):
         return series
     return replace(series, so_far=numbers_over_time(so_far), alone=over_time(each))
 

@@ -10,13 +10,7 @@ from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import (
-    due,
-    earlier_charges,
-    spent_step,
-    step_is_spent,
-    unpublished,
-)
+from gramercy.pipeline.plan.step_charges import check_closed, due, earlier_charges, unpublished
 from gramercy.reports.steps import PlannedStep, StepNoise
 from gramercy.schemas import families
 from gramercy.schemas.budget import BudgetEffect
@@ -66,11 +60,9 @@ class BudgetPreview:
     due: Guarantee  # what the release would be charged, if it is not free
     # the charge of an earlier run of the same request, published or spent
     previous_charge: Charge | None
-    # the first step before that of the plan which is spent, so that this one cannot be drawn
-    spent_step: Charge | None = None
+    earlier: tuple[Charge | None, ...] = ()  # of a step, the charges of all steps before it
     # other data sets that read the same table; their budgets are separate from this one
     sharing_datasets: tuple[str, ...] = ()
-    unpublished: tuple[str, ...] = ()  # versions of the steps before it that would come first
 
 
 def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
@@ -79,15 +71,8 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
     statement = ledger.preview(contract, plan.request.version)
     sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
     previous = ledger.find_charge(contract.id, plan.key)
-    earlier = earlier_charges(ledger, plan)
-    return BudgetPreview(
-        statement,
-        due(ledger, plan),
-        previous,
-        spent_step(earlier),
-        sharing,
-        unpublished(plan, earlier),
-    )
+    earlier = tuple(earlier_charges(ledger, plan))
+    return BudgetPreview(statement, due(ledger, plan), previous, earlier, sharing)
 
 
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
@@ -120,8 +105,7 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
     """
     previous = preview.previous_charge
     if decide(plan, previous) is Decision.CHARGE:
-        if preview.spent_step is not None:
-            raise step_is_spent(plan, preview.spent_step)
+        check_closed(plan, preview.earlier)
         check_budget(plan.contract.id, preview.statement, preview.due)
     elif previous is not None and previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
@@ -144,7 +128,7 @@ def planned_step(plan: Plan, preview: BudgetPreview) -> PlannedStep | None:
     return PlannedStep(
         facts=facts,
         noise=StepNoise.of(facts),
-        published=(*preview.unpublished, plan.request.version),
+        published=(*unpublished(plan, preview.earlier), plan.request.version),
         included=preview.due.mu == 0,
         rows_are_public=plan.contract.neighbours.count_is_public,
     )

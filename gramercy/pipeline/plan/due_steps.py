@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime
 
-from gramercy.ledger import Charge
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan, utc_now
 from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.step_charges import charged_series
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.periods import label_of
 from gramercy.schemas.request import PERIOD
@@ -36,7 +36,7 @@ def waits_until(context: Context, request: Request, at: datetime.datetime) -> da
         return None
     if per != "lifetime":
         plan = make_plan(context, request, at=at)
-        if _charges(context, plan, plan.request):
+        if charged_series(context.existing_ledger, plan).charges:
             return None
     return days.starts[1] + cumulative.lag * _ONE_DAY
 
@@ -61,17 +61,10 @@ def unfinished_window(context: Context, plan: Plan) -> Plan | None:
     before = cumulative.series(per, label_of(per, facts.starts[0] - _ONE_DAY))
     update = {"version": before.labels[-1], "period": None, "new_charge": None}
     last = plan.request.model_copy(update=update)
-    charges = _charges(context, plan, last)
+    charges = charged_series(context.existing_ledger, plan, last).charges
     states = {each.series.step: each.state for each in charges if each.series is not None}
     published = [state is ChargeState.PUBLISHED for state in states.values()]
     is_closed = any(state.is_closed for state in states.values())
     if not states or is_closed or sum(published) == before.count:
         return None
     return make_plan(context, last, at=plan.planned_for)
-
-
-def _charges(context: Context, plan: Plan, step: Request) -> list[Charge]:
-    """The charges of the series that has a step, oldest first; `plan`: of any step of its kind."""
-    key, ledger = step.series_key(plan.contract, plan.spec.scaling), context.existing_ledger
-    charges = ledger.charges(plan.contract.id) if ledger is not None else ()
-    return [each for each in charges if each.series is not None and each.series.series == key]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gramercy.ledger import Charge, Ledger, SeriesCharge, spent_failure
+from gramercy.ledger import Charge, ChargedSeries, Ledger, SeriesCharge, check_before
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
-from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.steps import StepDays
 
 
 def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
@@ -26,9 +25,8 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
     facts, contract, request = plan.spec.cumulative, plan.contract, plan.request
     if facts is None:
         return None
-    days = facts.days(contract.window(request.version))
     dates = contract.period
-    instants = days.instants("UTC" if dates is None else dates.timezone)
+    instants = plan.spec.step_days.instants("UTC" if dates is None else dates.timezone)
     return SeriesCharge(
         series=request.series_key(contract, plan.spec.scaling),
         step=facts.step,
@@ -40,13 +38,14 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
 
 
 def due(ledger: Ledger, plan: Plan) -> Guarantee:
-    """What a plan would be charged, as the ledger is now; see `Ledger.due`."""
+    """What a plan would be charged, as the ledger is now; the table may be unknown."""
     series = series_charge(plan)
     if series is None:
         return plan.guarantee
-    if not series_charges(ledger, plan):
+    charged = charged_series(ledger, plan)
+    if not charged.charges:
         _check_not_registered(ledger, plan, series)
-    return ledger.due(plan.contract, plan.request.version, plan.guarantee, series)
+    return charged.due(series.step, plan.guarantee)
 
 
 def _check_not_registered(ledger: Ledger, plan: Plan, series: SeriesCharge) -> None:
@@ -73,24 +72,21 @@ def _check_not_registered(ledger: Ledger, plan: Plan, series: SeriesCharge) -> N
         )
 
 
-def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
-    """How often every step will have been drawn when that of a plan is, up to the last one."""
-    facts = plan.spec.cumulative
-    steps = [each.series.step for each in series_charges(ledger, plan) if each.series is not None]
-    steps += [] if facts is None else [facts.step]
-    return tuple(steps.count(step) for step in range(1, max(steps, default=0) + 1))
+def charged_series(
+    ledger: Ledger | None, plan: Plan, request: Request | None = None
+) -> ChargedSeries:
+    """All charges of the series of a plan, or of a request for a step of another window."""
+    request = request or plan.request
+    if ledger is None or request.cumulative is None:
+        return ChargedSeries()
+    key = request.series_key(plan.contract, plan.spec.scaling)
+    return ledger.series(plan.contract.id, plan.contract.window(request.version), key)
 
 
 def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
     """The charge of every step before that of a plan: the published one, or the last; or None."""
     facts = plan.spec.cumulative
-    found: list[Charge | None] = [None] * (facts.step - 1 if facts else 0)
-    for charge in () if ledger is None else series_charges(ledger, plan):
-        number = charge.series.step if charge.series else 0
-        if 1 <= number <= len(found):
-            earlier = found[number - 1]
-            found[number - 1] = earlier if earlier and earlier.is_published else charge
-    return found
+    return charged_series(ledger, plan).before(facts.step if facts else 1)
 
 
 def missing_steps(context: Context, plan: Plan) -> list[Plan]:
@@ -106,8 +102,7 @@ def missing_steps(context: Context, plan: Plan) -> list[Plan]:
     if own is not None and own.is_published:
         return missing
     found = earlier_charges(ledger, plan)
-    if (spent := spent_step(found)) is not None:
-        raise step_is_spent(plan, spent)
+    check_closed(plan, found)
     for label in unpublished(plan, found):
         update = {"version": label, "period": None, "new_charge": None}
         request = plan.request.model_copy(update=update)
@@ -115,29 +110,17 @@ def missing_steps(context: Context, plan: Plan) -> list[Plan]:
     return missing
 
 
+def check_closed(plan: Plan, earlier: Sequence[Charge | None]) -> None:
+    """Refuse a plan if a step before it is spent or withdrawn; others are published with it."""
+    closed = [each for each in earlier if each is not None and each.state.is_closed]
+    check_before(plan.contract.id, plan.request.version, closed)
+
+
 def unpublished(plan: Plan, earlier: Sequence[Charge | None]) -> tuple[str, ...]:
     """The versions of the steps before that of a plan that are not published, oldest first."""
-    days = _days(plan)
-    charges = zip(days.labels if days else (), earlier, strict=False)
+    labels = plan.spec.step_days.labels if earlier else ()
+    charges = zip(labels, earlier, strict=False)
     return tuple(label for label, each in charges if each is None or not each.is_published)
-
-
-def spent_step(earlier: Sequence[Charge | None]) -> Charge | None:
-    """The first of the earlier steps that is spent, which blocks later ones."""
-    return next((each for each in earlier if each is not None and each.state.is_closed), None)
-
-
-def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
-    """The error for a step that cannot be decoded, because an earlier one is spent."""
-    reason = spent_failure(plan.contract.id, charge).sentence
-    return families.SPENT(
-        "{version} needs the numbers of all steps before it. {reason}",
-        "Publish step {earlier} under a new charge: run 'gramercy release REQUEST --period "
-        "{earlier} --new-charge'. It shows the charge, and asks.",
-        version=plan.request.version,
-        reason=reason,
-        earlier=charge.version,
-    )
 
 
 def withdrawal_of_step(ledger: Ledger, dataset: str, release: str) -> Notice | None:
@@ -145,18 +128,17 @@ def withdrawal_of_step(ledger: Ledger, dataset: str, release: str) -> Notice | N
 
     It names the releases of later steps that were decoded from its numbers.
     """
-    charges = ledger.charges(dataset)
-    numbers = {each.release: number for number, each in enumerate(charges)}
-    own = charges[numbers[release]].series if release in numbers else None
-    if own is None:
+    charge = ledger.charge_of(dataset, release)
+    own = None if charge is None else charge.series
+    if charge is None or own is None:
         return None
+    charges = ledger.series(dataset, charge.window, own.series).charges
     decoded = []
-    for each in charges[numbers[release] + 1 :]:
-        if each.series is None or each.series.series != own.series:
-            continue
-        if each.series.step == own.step:
+    for each in charges[1 + [each.release for each in charges].index(release) :]:
+        step = each.series.step if each.series else 0
+        if step == own.step:
             break  # drawn again: what follows is decoded from the new numbers
-        if each.series.step > own.step and each.is_published:
+        if step > own.step and each.is_published:
             decoded.append(each.release)
     return families.WITHDRAWN(
         "Without {release} no later step of its series can be published until it is drawn again, "
@@ -166,18 +148,5 @@ def withdrawal_of_step(ledger: Ledger, dataset: str, release: str) -> Notice | N
         "{version} --new-charge' shows the charge, and asks.",
         release=release,
         decoded=tuple(decoded) or ("none",),
-        version=charges[numbers[release]].version,
+        version=charge.version,
     )
-
-
-def series_charges(ledger: Ledger, plan: Plan) -> tuple[Charge, ...]:
-    """All charges of the series of a plan, oldest first; empty without a series."""
-    series = series_charge(plan)
-    if series is None:
-        return ()
-    return ledger.series_charges(plan.contract, plan.request.version, series)
-
-
-def _days(plan: Plan) -> StepDays | None:
-    facts = plan.spec.cumulative
-    return None if facts is None else facts.days(plan.contract.window(plan.request.version))

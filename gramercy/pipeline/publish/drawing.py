@@ -28,7 +28,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     write_release,
 )
 from gramercy.archive.bundles.card import dp_card
-from gramercy.archive.bundles.encoded_file import Encoded, write_encoded
+from gramercy.archive.bundles.encoded_file import Encoded, decode, write_encoded
 from gramercy.archive.bundles.number_files import (
     GROUP_FILES,
     GROUPS,
@@ -261,7 +261,7 @@ class SeriesPublisher(SecondMomentPublisher):
             raise wordings.sums_not_as_planned()
         groups = [sums.part_sums[k : k + steps] for k in range(0, len(sums.part_sums), steps)]
         own = tuple(encode(mechanism, series, group) for group in groups)
-        matrices, rows = decode(mechanism, series, [*plan.earlier, own])
+        matrices, rows = decode(series, mechanism.lattice.divisor, [*plan.earlier, own])
         is_public = spec.neighbours.count_is_public
         so_far = _numbers([sums.rows]) if is_public else rows.sum(keepdims=True)
         return DrawnSums(matrices[:, None], rows[:, None], so_far, own)
@@ -275,31 +275,6 @@ def encode(mechanism: Additive, series: PrefixSums, steps: Sequence[Sum]) -> Enc
     gram = series.encode([require_gram(step.gram) for step in steps])
     noisy = mechanism.perturb(gram, int(series.encode([np.array(step.rows) for step in steps])))
     return Encoded(noisy.gram, noisy.rows)
-
-
-def decode(
-    mechanism: Additive, series: PrefixSums, published: Sequence[Sequence[Encoded]]
-) -> tuple[Array, Array]:
-    """The sums over all steps so far, from what each of them published of every group.
-
-    Returns
-    -------
-    sums
-        Noisy sums of x x^T over the rows of each group, shape (groups, p, p).
-    rows
-        Their noisy numbers of rows, shape (groups,): counts, or traces where there are none.
-    """
-    sums, rows = list[Array](), list[float]()
-    for steps in zip(*published, strict=True):
-        total = series.decode_so_far([step.matrix for step in steps]) / mechanism.lattice.divisor
-        counts = [step.rows for step in steps if step.rows is not None]
-        sums.append(total)
-        rows.append(
-            float(series.decode_so_far([np.array(count, object) for count in counts]))
-            if counts
-            else float(np.trace(total))
-        )
-    return np.array(sums), _numbers(rows)
 
 
 class RowsPublisher(Publisher[RowWise]):

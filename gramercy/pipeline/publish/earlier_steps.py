@@ -13,16 +13,11 @@ from gramercy.archive.bundles.bundle_kinds import read_release_manifest
 from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SUMS, check_file, file_digest
-from gramercy.ledger import Charge
+from gramercy.ledger import check_before
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import (
-    earlier_charges,
-    series_charges,
-    step_is_spent,
-    times_drawn,
-)
+from gramercy.pipeline.plan.step_charges import charged_series, earlier_charges
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
@@ -51,9 +46,11 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         raise wordings.sums_not_as_planned()
     newest = check_continues(context, plan)
     earlier, published = list[EarlierStep](), list[tuple[Encoded, ...]]()
-    for charge in earlier_charges(context.ledger, plan):
-        if charge is None or newest is None or not charge.is_published:
-            raise _not_published(plan, charge)
+    charges = earlier_charges(context.ledger, plan)
+    check_before(plan.contract.id, plan.request.version, charges)
+    for charge in charges:
+        if charge is None or newest is None:
+            raise ValueError
         folder = context.archive.release(plan.contract.id, charge.release)
         if file_digest(folder / SUMS) != charge.sha256:
             raise wordings.bundle_replaced(context.archive.display_path(folder))
@@ -61,7 +58,7 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         earlier.append(EarlierStep(release=charge.release, sha256=charge.sha256))
         published.append(read_encoded(folder, newest))  # all steps have the same columns
     update = {
-        "draws": times_drawn(context.ledger, plan),
+        "draws": charged_series(context.ledger, plan).draws(facts.step),
         "earlier": tuple(earlier),
         "rows": _public_rows(context, plan, facts, data.sums),
     }
@@ -121,14 +118,13 @@ def _public_rows(
     found = _exact_rows(facts.step, sums)
     published = [
         (each.series.step, context.archive.release(plan.contract.id, each.release))
-        for each in series_charges(context.ledger, plan)
+        for each in charged_series(context.ledger, plan).charges
         if each.series is not None and each.state.was_published
     ]
     folders = [folder for _, folder in sorted(published) if context.archive.contains(folder)]
     stated = read_release_manifest(folders[-1]) if folders else None
     fixed = stated.cumulative.rows if stated is not None and stated.cumulative else ()
-    days = facts.days(plan.contract.window(plan.request.version))
-    for label, rows, declared in zip(days.labels, found, fixed, strict=False):
+    for label, rows, declared in zip(plan.spec.step_days.labels, found, fixed, strict=False):
         if rows != declared:
             raise families.ROW_COUNT(
                 "Step {step} has {rows} rows in the table, but {release} states {declared}.",
@@ -151,10 +147,9 @@ def rows_of_steps(context: Context, plan: Plan, sums: Accumulated) -> dict[str, 
     facts = plan.spec.cumulative
     if facts is None:
         return {}
-    days = facts.days(plan.contract.window(plan.request.version))
-    found = dict(zip(days.labels, _exact_rows(facts.step, sums), strict=False))
+    found = dict(zip(plan.spec.step_days.labels, _exact_rows(facts.step, sums), strict=False))
     last = dict[str, int]()
-    for charge in reversed(series_charges(context.ledger, plan)):
+    for charge in reversed(charged_series(context.ledger, plan).charges):
         record = internal_record.read_record(context.home, plan.contract.id, charge.release)
         last = record.get("rows_of_steps", {}) | last
         if len(last) >= facts.step - 1:
@@ -163,13 +158,3 @@ def rows_of_steps(context: Context, plan: Plan, sums: Accumulated) -> dict[str, 
         label: [last[label], rows] for label, rows in found.items() if last.get(label, rows) != rows
     }
     return {"rows_of_steps": found, "changed_steps": changed}
-
-
-def _not_published(plan: Plan, charge: Charge | None) -> Exception:
-    if charge is not None and charge.state.is_closed:
-        return step_is_spent(plan, charge)
-    return families.PERIOD(
-        "A step before {version} is not published.",
-        "Run 'gramercy release' with the same request: it publishes the steps in order.",
-        version=plan.request.version,
-    )

@@ -32,15 +32,17 @@ def check_step(place: Path, bundle: ReleaseBundle, charge: Charge, ledger: Ledge
 
 def _contradictions(bundle: ReleaseBundle, charge: Charge, ledger: Ledger) -> Iterator[str]:
     """Names of the facts that differ."""
-    facts, charged = bundle.manifest.cumulative, charge.series
-    if facts is None or charged is None:
+    facts, own = bundle.manifest.cumulative, charge.series
+    if facts is None or own is None:
         yield "cumulative"
         return
-    if (facts.step, facts.steps) != (charged.step, charged.steps):
+    if (facts.step, facts.steps) != (own.step, own.steps):
         yield "step"
         return
     dataset = bundle.manifest.dataset.id
-    charges, registered = ledger.series_up_to(dataset, charge)
+    charged = ledger.series(dataset, charge.window, own.series).up_to(charge.release)
+    first = charged.charges[0]
+    registered = ledger.registered_series(dataset, first.release)
     if not _same_days(facts, registered.get("boundaries")) or registered["every"] != facts.every:
         yield "starts"
     period = bundle.manifest.period
@@ -48,15 +50,13 @@ def _contradictions(bundle: ReleaseBundle, charge: Charge, ledger: Ledger) -> It
         yield "column"
     whole = facts.model_copy(update={"draws": ()})
     spec = bundle.manifest.model_copy(update={"cumulative": whole})
-    if calibrate(spec).guarantee != charges[0].guarantee:
+    if calibrate(spec).guarantee != first.guarantee:
         yield "guarantee"
-    last = max(c.series.step for c in charges if c.series)
-    steps = [[c for c in charges if c.series and c.series.step == t + 1] for t in range(last)]
-    if facts.draws != tuple(map(len, steps)):
+    if facts.draws != charged.draws():
         yield "draws"
     earlier = [
-        {(c.release, c.sha256) for c in of_step if c.state.was_published}
-        for of_step in steps[: facts.step - 1]
+        {(each.release, each.sha256) for each in charged.of_step(step) if each.state.was_published}
+        for step in range(1, facts.step)
     ]
     stated = [(each.release, each.sha256) for each in facts.earlier]
     if len(stated) != len(earlier) or any(x not in y for x, y in zip(stated, earlier, strict=True)):

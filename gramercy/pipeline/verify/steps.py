@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release_manifest
-from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded
+from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, decode, read_encoded
 from gramercy.archive.bundles.number_files import GROUPS
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SUMS, check_file, file_digest
@@ -26,12 +26,12 @@ from gramercy.archive.store.archive import Archive
 from gramercy.common.prefix_sums import UNIT, PrefixSums
 from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
 from gramercy.pipeline.plan.calibration import calibrate
-from gramercy.pipeline.publish.drawing import arrays_close, check_entries, decode, most_rows, scaled
+from gramercy.pipeline.publish.drawing import arrays_close, check_entries, most_rows, scaled
 from gramercy.pipeline.verify.stated_facts import contradiction
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.facts import CumulativeFacts
-from gramercy.schemas.manifest import SHARED_BY_STEPS, ReleaseManifest
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import digest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.publications import SECOND_MOMENT
@@ -174,14 +174,10 @@ class _Step:
 
     @classmethod
     def of(cls, facts: ReleaseManifest) -> _Step:
-        own, stated = _series(facts), facts.model_dump(mode="json")
-        series = stated["cumulative"]
-        shared = [stated.get(key) for key in SHARED_BY_STEPS]
-        shared += [series[key] for key in ("every", "lag", "starts")]
-        shared += [facts.dataset.id, facts.dataset.curator]
-        lattice = stated["calibration"]["lattice"]
+        own, lattice = _series(facts), facts.calibration.lattice
+        series = digest([facts.series, own.every, lattice.bits, lattice.shrinkage])
         earlier = tuple(sys.intern(each.sha256) for each in own.earlier)
-        return cls(own.step, digest([shared, lattice]), own.rows, own.draws, earlier)
+        return cls(own.step, series, own.rows, own.draws, earlier)
 
     def continues(self, earlier: _Step, number: int) -> bool:
         """Whether another one is the step of this number in the same series."""
@@ -227,11 +223,9 @@ def _check_decoded(
     place: Path, bundle: ReleaseBundle, published: Sequence[Sequence[Encoded]]
 ) -> None:
     """Check that matrices and numbers of rows are exactly those that are decoded."""
-    facts, mechanism = bundle.manifest, _mechanism(bundle)
-    series = mechanism.parameters.series
-    if series is None:
-        raise ValueError
-    sums, rows = decode(mechanism, series, published)
+    facts = bundle.manifest
+    series, divisor = PrefixSums(_series(facts).steps), _mechanism(bundle).lattice.divisor
+    sums, rows = decode(series, divisor, published)
     whole = sums[:, None].sum(axis=(0, 1)) / facts.rows.value
     if not np.array_equal(whole, bundle.drawn):
         raise wordings.file_contradicts(str(place / f"{bundle.drawn_stem}.npy"), ENCODED)

@@ -175,7 +175,7 @@ def _answer(request: str) -> tuple[str, str, dict[str, Any]]:
 
 
 def _charged(ledger: Ledger, request: str) -> tuple[str | None, str]:
-    """State and digest of the charge of this version of the data, apart from one that it replaces."""
+    """State and digest of the charge of this version of the data, without one that it replaces."""
     plan = cached_plan(request)
     charges = ledger.charges(plan.contract.id) if plan.contract.id in ledger.datasets() else ()
     of_version = [

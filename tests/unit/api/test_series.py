@@ -15,12 +15,11 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
-from gramercy.archive.bundles.steps import last_steps, sum_up_to
+from gramercy.archive.bundles.steps import window as decoded_window
 from gramercy.archive.listing.contents import Contents
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_comparison import differences, measure, over_time
-from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.catalogue.catalogue_pages import step_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import withdraw
@@ -29,6 +28,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER, DatasetFacts
 from gramercy.schemas.neighbours import Neighbours
+from tests.support.cumulative import QUARTERLY, seed_noise, visits
 from tests.support.factories import (
     MECHANISM,
     home_at,
@@ -42,11 +42,9 @@ from tests.support.problems import raises
 from tests.support.steps import GROUPED, series_bundles
 from tests.unit.pipeline.test_cumulative import (
     CLIP,
-    QUARTERLY,
     catch_up,
     months,
     planned,
-    visits,
     written,
 )
 
@@ -58,13 +56,8 @@ ROWS = 6000
 def quarter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An archive with the three months of a quarter, and a release of a table of its own."""
     folder = tmp_path_factory.mktemp("quarter")
-    stream = np.random.default_rng(5)
-
-    def rounded(scale: float, size: int) -> Any:
-        return np.rint(scale * stream.standard_normal(size)).astype(np.int64)
-
     with home_at(folder / "home") as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampler, "rounded_gaussian", rounded)
+        seed_noise(patch)
         catch_up(written(folder, "2026-Q1-03", visits(ROWS), normalisation=CLIP))
         yield home / "archive"
 
@@ -282,7 +275,10 @@ def test_a_series_has_all_its_steps_when_an_earlier_one_is_drawn_again(tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grouped", [False, True])
-def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, grouped: bool) -> None:
+def test_windows_are_decoded_from_the_last_draw_of_a_step(
+    tmp_path: Path, grouped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_noise(monkeypatch)
     table = visits(ROWS).assign(ward=lambda frame: np.where(frame.index % 3, "A", "B"))
     columns: dict[str, Any] = {name: {"lower": -5.0, "upper": 5.0} for name in CELLS}
     columns |= {"ward": {"levels": ["A", "B"]}} if grouped else {}
@@ -327,7 +323,10 @@ def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, groupe
 
 
 @pytest.mark.slow
-def test_windows_of_a_series_in_the_metric_of_a_pilot(tmp_path: Path) -> None:
+def test_windows_of_a_series_in_the_metric_of_a_pilot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_noise(monkeypatch)
     stream, rows = np.random.default_rng(1), 40_000
     cells = stream.normal(size=(rows, 1)) + 0.3 * stream.normal(size=(rows, 3))
     table = visits(rows).assign(**dict(zip(CELLS, cells.T, strict=True)))
@@ -368,14 +367,17 @@ def steps_of(seed: int, **changes: Any) -> list[ReleaseBundle]:
     return series_bundles(tables, stream, STEPS, dataset=FACTS, **changes)
 
 
-def window(bundles: list[ReleaseBundle], last: int, steps: int) -> ReleaseBundle:
-    return last_steps(bundles[last - 1], bundles[last - steps - 1], denoise)
+def window_of(bundles: list[ReleaseBundle], last: int, steps: int) -> ReleaseBundle:
+    named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
+    return decoded_window(
+        bundles[last - 1], last - steps, last, lambda each: named[each.release], denoise
+    )
 
 
 @pytest.mark.parametrize("neighbours", [*Neighbours])
 def test_windows_of_public_and_private_sizes(neighbours: Neighbours) -> None:
     bundles = steps_of(1, neighbours=neighbours)
-    facts = window(bundles, 12, 4).manifest
+    facts = window_of(bundles, 12, 4).manifest
     if neighbours.count_is_public:
         assert (facts.rows.observed, facts.rows.sd) == (4 * PER_STEP, 0)
     else:
@@ -387,19 +389,16 @@ def test_an_exchanged_step_is_refused() -> None:
     bundles, others = steps_of(1), steps_of(2)
     named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
     last = bundles[-1]
-    assert sum_up_to(last, 4, lambda each: named[each.release], denoise) is bundles[3]
+    assert decoded_window(last, 0, 4, lambda each: named[each.release], denoise) is bundles[3]
     for exchanged in (bundles[4], others[3]):
         with raises(families.CONTRADICTION, release="toy/w12"):
-            sum_up_to(last, 4, lambda _, wrong=exchanged: wrong, denoise)
+            decoded_window(last, 0, 4, lambda _, wrong=exchanged: wrong, denoise)
     facts = last.manifest.cumulative
     assert facts is not None
     short = facts.model_copy(update={"earlier": facts.earlier[:2]})
     cut = replace(last, manifest=last.manifest.model_copy(update={"cumulative": short}))
     with raises(families.CONTRADICTION, release="toy/w12"):
-        sum_up_to(cut, 4, lambda each: named[each.release], denoise)
-    for earlier in (others[3], last):
-        with raises(families.CONTRADICTION, release="toy/w12"):
-            last_steps(last, earlier, denoise)
+        decoded_window(cut, 0, 4, lambda each: named[each.release], denoise)
 
 
 def test_groups_of_last_steps() -> None:
@@ -408,7 +407,7 @@ def test_groups_of_last_steps() -> None:
     tables = [stream.normal(means[:, None, None], 1, (3, PER_STEP, 3)) for _ in range(STEPS)]
     rows = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=10**5)
     bundles = series_bundles(tables, stream, STEPS, dataset=rows, **GROUPED)
-    found = window(bundles, 12, 4)
+    found = window_of(bundles, 12, 4)
     assert [each.level for each in found.groups] == ["1", "2", OTHER]
     for k, mean in enumerate(means):
         own = found.of_group(k)
@@ -428,7 +427,7 @@ def test_intervals_of_windows_and_of_their_differences_cover() -> None:
     covered, same, p_values = list[Any](), list[Any](), list[Any]()
     for seed in range(100, 140):
         bundles = steps_of(seed)
-        evidences = [window(bundles, last, 3).evidence for last in (6, 9, 12)]
+        evidences = [window_of(bundles, last, 3).evidence for last in (6, 9, 12)]
         for each in evidences:
             found = measure(each)
             covered.append((found.lower <= truth) & (truth <= found.upper))
@@ -443,7 +442,7 @@ def test_intervals_of_windows_and_of_their_differences_cover() -> None:
 
 def test_noise_of_neighbouring_windows_is_correlated() -> None:
     bundles = steps_of(3)
-    first, second = (window(bundles, last, 1).evidence for last in (11, 12))
+    first, second = (window_of(bundles, last, 1).evidence for last in (11, 12))
     found = differences(first, second)
     separate = np.hypot(measure(first).standard_error, measure(second).standard_error)
     ratio = found["standard_error"] / separate

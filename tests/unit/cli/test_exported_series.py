@@ -12,9 +12,9 @@ import yaml
 
 from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.pipeline.context import Context
+from tests.support.cumulative import publish_steps
 from tests.support.factories import contract_facts, run_json
 from tests.support.public_formats import croissant_errors, registry_errors
-from tests.support.published_steps import publish_steps
 from tests.unit.cli.test_export import STATED, package_errors, rows
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,6 @@ from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.common.home import Home
 from gramercy.common.prefix_sums import PrefixSums
-from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import preview_budget
 from gramercy.pipeline.plan.forecast import rank_mechanisms
@@ -27,46 +26,20 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
+from tests.support import cumulative
+from tests.support.cumulative import MONTHLY, QUARTERLY, seed_noise, visits
 from tests.support.factories import write_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
 
-QUARTERLY: dict[str, Any] = {
-    "rows": 900,
-    "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "quarter"},
-    "neighbours": "add-remove",
-    "period": {"column": "visited"},
-    "intercept": True,
-}
-REQUEST: dict[str, Any] = {
-    "version": "{period}",
-    "cumulative": "month",
-    "mechanism": {"name": "gaussian", "epsilon": 2.0, "delta": 1e-6},
-    "estimates": [],
-}
+REQUEST: dict[str, Any] = MONTHLY | {"version": "{period}", "estimates": []}
 CLIP = {"kind": "clip", "radius": 2.0}
 
 
 @pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> np.random.Generator:
-    """Noise of the same scale from a seeded generator."""
-    stream = np.random.default_rng(5)
-
-    def rounded(scale: float, size: int) -> Any:
-        return np.rint(scale * stream.standard_normal(size)).astype(np.int64)
-
-    monkeypatch.setattr(sampler, "rounded_gaussian", rounded)
-    return stream
-
-
-def visits(rows: int = 900) -> pd.DataFrame:
-    """Visits of the first quarter and the days around it."""
-    rng = np.random.default_rng(3)
-    first = datetime.date(2026, 1, 1)
-    days = [first + datetime.timedelta(int(k)) for k in rng.integers(-5, 95, rows)]
-    columns = {f"c{k}": rng.normal(size=rows) + k for k in range(3)}
-    return pd.DataFrame(columns | {"visited": days})
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed_noise(monkeypatch)
 
 
 def written(folder: Path, period: str, table: pd.DataFrame, **keys: Any) -> Path:
@@ -81,11 +54,9 @@ def planned(request: Path) -> Plan:
 
 def catch_up(request: Path) -> list[ReleaseBundle]:
     """Publish all missing steps of a request in order, and its own; the bundles, verified."""
-    context, plan = Context.default(), planned(request)
-    names = []
-    for each in [*missing_steps(context, plan), plan]:
-        names.append(replay(context, each) or publish(context, each, accumulate(each)))
-        verify_release(context.archive, "toy", names[-1], context.ledger)
+    context, names = Context.default(), cumulative.catch_up(request)
+    for name in names:
+        verify_release(context.archive, "toy", name, context.ledger)
     return [read_release(context.archive.release("toy", name)) for name in names]
 
 
@@ -392,6 +363,9 @@ def test_a_step_with_other_whole_numbers_is_refused_before_its_charge(tmp_path: 
     sums = accumulate(second)
     with raises(families.TERMS, changed=("rows",)):
         publish(context, second, sums)
+    other = planned(written(tmp_path, "2026-Q1-02", table, contract=few | {"curator": "B"}, **keys))
+    with raises(families.TERMS, changed=("curator",)):
+        replay(context, other)
     assert len(context.ledger.charges("toy")) == 1
     catch_up(written(tmp_path, "2026-Q1-02", table, contract=few | {"rows": 1000}, **keys))
 

@@ -27,7 +27,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     stems,
     write_release,
 )
-from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, write_encoded
+from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, decode, write_encoded
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.archive.seal.bundle import seal
 from gramercy.common.prefix_sums import UNIT, PrefixSums
@@ -35,15 +35,14 @@ from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.drawing import decode
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.steps import Cumulative
+from tests.support.cumulative import QUARTERLY, draw_again, publish_steps, seed_noise, write_visits
 from tests.support.factories import contract_facts, home_at, run_release, write_request
 from tests.support.problems import like, raises
-from tests.support.published_steps import QUARTERLY, draw_again, publish_steps, write_visits
 
 pytestmark = pytest.mark.slow
 
@@ -116,7 +115,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     for kind, (contract, request) in {**KINDS, "other": KINDS["count"]}.items():
         files = folder / kind / "files"
         files.mkdir(parents=True)
-        with home_at(folder / kind / "home"):
+        with home_at(folder / kind / "home"), pytest.MonkeyPatch.context() as patch:
+            seed_noise(patch)  # which decides whether the metric is used
             archive = Context.default().archive
             if kind == "metric":  # in which the rows of all steps are clipped
                 write_visits(files / "table.csv", ROWS)
@@ -509,7 +509,7 @@ def test_numbers_that_are_not_sums_of_squares_are_refused(copied: list[Path]) ->
         "negative": zeros - UNIT * large * np.eye(len(zeros), dtype=int).astype(object) // 2,
         "longer rows": part.matrix + UNIT * large * np.eye(len(zeros), dtype=int).astype(object),
     }.items():
-        sums, _ = decode(mechanism, PrefixSums(3), [[replace(part, matrix=matrix)]])
+        sums, _ = decode(PrefixSums(3), mechanism.lattice.divisor, [[replace(part, matrix=matrix)]])
         own = replace(content, encoded=[replace(part, matrix=matrix)])
         raw = sums[0] / content.manifest.rows.value
         law, bound = content.manifest.noise, content.manifest.trace_bound

@@ -19,11 +19,12 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table, check_table_header
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, load_contract, make_plan
 from gramercy.pipeline.plan.request_files import read_request
-from gramercy.pipeline.plan.step_charges import due, missing_steps
+from gramercy.pipeline.plan.step_charges import due
 from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.private_table import accumulate, copy_folder, copy_table
 from gramercy.schemas import families
 from gramercy.schemas.neighbours import Neighbours
+from tests.support.cumulative import catch_up
 from tests.support.databases import KINDS
 from tests.support.factories import write_request
 from tests.support.problems import raises
@@ -45,13 +46,6 @@ def request(folder: Path, contract: Any = None, **keys: Any) -> Path:
 
 def planned(path: Path, **keys: Any) -> Plan:
     return make_plan(Context.default(), read_request(path), **keys)
-
-
-def drawn(path: Path) -> list[str]:
-    context, plan, names = Context.default(), planned(path), list[str]()
-    for each in [*missing_steps(context, plan), plan]:
-        names.append(replay(context, each) or publish(context, each, accumulate(each)))
-    return names
 
 
 REQUIRED: dict[str, dict[str, Any]] = {"output": {"penalty": 0.1}}
@@ -167,7 +161,7 @@ def visits(rows: int = 60) -> pd.DataFrame:
 def test_another_request_does_not_continue_a_series(tmp_path: Path) -> None:
     """It would be charged for a window of its own, and begins with its first step or never."""
     visits().to_csv(tmp_path / "table.csv", index=False)
-    assert drawn(request(tmp_path, DATED, version="2026-01")) == ["2026-01-r1"]
+    assert catch_up(request(tmp_path, DATED, version="2026-01")) == ["2026-01-r1"]
     context, ledger = Context.default(), Context.default().ledger
     for changes in ({"cumulative": {"every": "month", "lag": 9}}, {"normalisation": "box"}):
         other = request(tmp_path, DATED, **changes)
@@ -178,7 +172,7 @@ def test_another_request_does_not_continue_a_series(tmp_path: Path) -> None:
         first = planned(request(tmp_path, DATED, version="2026-01", **changes))
         assert due(ledger, first) == first.guarantee
     assert due(ledger, planned(request(tmp_path, DATED))).mu == 0
-    assert drawn(request(tmp_path, DATED)) == ["2026-02-r2"]
+    assert catch_up(request(tmp_path, DATED)) == ["2026-02-r2"]
 
 
 TYPES = {
@@ -205,14 +199,14 @@ def test_the_type_of_the_dates_is_fixed_by_the_first_step(tmp_path: Path, kind: 
     """A day that becomes an instant may be in another step."""
     facts = DATED | {"source": "table.parquet"}
     write_parquet(tmp_path / "table.parquet", kind)
-    assert drawn(request(tmp_path, facts, version="2026-01")) == ["2026-01-r1"]
+    assert catch_up(request(tmp_path, facts, version="2026-01")) == ["2026-01-r1"]
     for other in set(TYPES) - {kind}:
         write_parquet(tmp_path / "table.parquet", other)
         plan = planned(request(tmp_path, facts))
         with raises(families.TERMS, release="toy/2026-01-r1"):
             publish(Context.default(), plan, accumulate(plan))
     write_parquet(tmp_path / "table.parquet", kind)
-    assert drawn(request(tmp_path, facts)) == ["2026-02-r2"]
+    assert catch_up(request(tmp_path, facts)) == ["2026-02-r2"]
 
 
 def test_files_have_one_type_of_dates(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.reports.reader_notes import Note, verdict_note
 from gramercy.reports.release_report import release_page
-from gramercy.reports.steps import StepNoise, changed_rows, delays, earlier_steps
+from gramercy.reports.steps import StepNoise, changed_rows, delays
 from gramercy.schemas import families
-from gramercy.schemas.facts import CumulativeFacts, EarlierStep
+from gramercy.schemas.facts import CumulativeFacts, EarlierStep, PeriodFacts
 from gramercy.schemas.steps import Cumulative
 from tests.support.private_release import numeric_columns, privately_scaled
 
@@ -50,6 +50,7 @@ def of_series(bundle: ReleaseBundle, step: int) -> ReleaseBundle:
     changes = {
         "cumulative": step_facts(step),
         "budget": year,
+        "period": PeriodFacts(label="2026"),
         "dataset": dataset,
         "software": {"gramercy": "0.1.0"},
     }
@@ -78,8 +79,9 @@ def test_days_and_earlier_releases_of_a_step(plain: ReleaseBundle) -> None:
     assert facts.first_day == datetime.date(2026, 1, 1)
     assert facts.last_day == datetime.date(2026, 1, 18)
     manifest = of_series(plain, 3).manifest
-    assert earlier_steps(manifest) == [("2026-W01", "2026-W01-r1"), ("2026-W02", "2026-W02-r2")]
-    assert earlier_steps(plain.manifest) == []
+    releases = {"2026-W01": "2026-W01-r1", "2026-W02": "2026-W02-r2", "2026-W03": manifest.release}
+    assert manifest.releases_of_steps == releases
+    assert plain.manifest.releases_of_steps == {}
 
 
 def test_no_verdict_is_green_where_rows_of_earlier_steps_may_have_changed(
