@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from gramercy.flows.untrusted import check_estimates
 from gramercy.pipeline.context import Context
@@ -35,6 +36,20 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
     RequestError
         Naming the estimates that could not be made, after all others were.
     """
+    return _estimate(release, estimates, pages=True)
+
+
+def estimate_without_pages() -> Callable[[str, tuple[AnyEstimator, ...]], list[str]]:
+    """The same flow, after which the caller writes the pages, as of several releases at once."""
+
+    @private_flow
+    def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
+        return _estimate(release, estimates, pages=False)
+
+    return estimate
+
+
+def _estimate(release: str, estimates: tuple[AnyEstimator, ...], *, pages: bool) -> list[str]:
     check_estimates(estimates)
     dataset, _, name = release.partition("/")
     context = Context.default()
@@ -47,8 +62,9 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         except GramercyError as error:  # the other estimates are made nevertheless
             failures.append((each.name, f"{each.name}: {error.message} ({error.code})"))
     attach_estimates(context.archive, dataset, name, made)
-    with contextlib.suppress(GramercyError):  # the report writes its pages again
-        steps.catalogue(context, dataset, name)
+    if pages:
+        with contextlib.suppress(GramercyError):  # the report writes its pages again
+            steps.catalogue(context, dataset, name)
     if failures:
         names, errors = zip(*failures, strict=True)
         raise families.ESTIMATES_FAILED(

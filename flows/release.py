@@ -11,6 +11,7 @@ from gramercy.pipeline.plan.due_steps import unfinished_window, waits_until
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
+from gramercy.pipeline.progress import part_of_run
 from gramercy.pipeline.publish.private_table import (
     copy_folder,
     remove_abandoned_copies,
@@ -89,14 +90,17 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
     verify_against_history(context.ledger)
     log_ledger_head(context)
     before = unfinished_window(context, plan)
-    for last in (plan,) if before is None else (before, plan):
-        for each, name in _published(context, last, reports):
-            emit_published(context.home, each, name)  # before anything that may still fail
-            done.append(f"{dataset}/{name}")
-            tag_run(context, dataset, *done, charges=True)
-            attach_release(context, dataset, name)
+    try:
+        for last in (plan,) if before is None else (before, plan):
+            for each, name in _published(context, last, reports):
+                emit_published(context.home, each, name)  # before anything that may still fail
+                done.append(f"{dataset}/{name}")
+                tag_run(context, dataset, *done, charges=True)
+                attach_release(context, dataset, name)
+    finally:
+        if done:
             with contextlib.suppress(GramercyError):  # the report writes its pages again
-                steps.catalogue(context, dataset, name)
+                steps.catalogue(context, dataset, name)  # with those of all others
     return done
 
 
@@ -116,7 +120,12 @@ def _published(
             copied = plan if folder is None else steps.copy_table(plan, folder)
             steps.validate(copied.contract)
             data = steps.accumulate(copied)
-            for earlier in missing:
-                yield earlier, steps.publish(context, earlier, sums_of_step(earlier, data))
-            name = steps.publish(context, copied, data)
+            count = len(missing) + 1
+            for number, earlier in enumerate(missing, 1):
+                log_fact(f"Step {earlier.request.version}, {number} of {count}.")
+                with part_of_run(earlier.request.version, number, count):
+                    name = steps.publish(context, earlier, sums_of_step(earlier, data))
+                yield earlier, name
+            with part_of_run(plan.request.version, count, count):
+                name = steps.publish(context, copied, data)
     yield plan, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from gramercy.flows.untrusted import check_estimates
 from gramercy.pipeline.context import Context
@@ -32,17 +33,34 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     str
         Id of the report.
     """
+    return _report(release, estimates, pages=True)
+
+
+def report_without_pages() -> Callable[[str, tuple[AnyEstimator, ...]], str]:
+    """The same flow, after which the caller writes the pages, as of several releases at once."""
+
+    @private_flow
+    def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
+        return _report(release, estimates, pages=False)
+
+    return report
+
+
+def _report(release: str, estimates: tuple[AnyEstimator, ...], *, pages: bool) -> str:
     check_estimates(estimates)
     dataset, _, name = release.partition("/")
     context = Context.default()
     context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
     tag_run(context, dataset, release)
     included = []
-    for each in estimates:
-        # `flows.estimate` reports why. Other errors, such as a damaged bundle, stop the report.
-        with contextlib.suppress(RequestError, StepFailed):
-            included.append(steps.estimate(context, dataset, name, each))
-    made = steps.report(context, dataset, name, included)
-    attach_report(context, dataset, name, made)
-    steps.catalogue(context, dataset, name)
+    try:
+        for each in estimates:
+            # `flows.estimate` reports why. Other errors, such as a damaged bundle, stop the report.
+            with contextlib.suppress(RequestError, StepFailed):
+                included.append(steps.estimate(context, dataset, name, each))
+        made = steps.report(context, dataset, name, included)
+        attach_report(context, dataset, name, made)
+    finally:
+        if pages:
+            steps.catalogue(context, dataset, name)
     return made

@@ -28,8 +28,8 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import charged_series
-from gramercy.pipeline.progress import PROGRESS_VARIABLE
+from gramercy.pipeline.plan.step_charges import charged_series, earlier_charges
+from gramercy.pipeline.progress import PROGRESS_VARIABLE, part_of_run
 from gramercy.pipeline.publish.attachments import estimator_from_settings
 from gramercy.pipeline.publish.charging import finished_release
 from gramercy.pipeline.verify.auditing import new_audit_folder
@@ -100,9 +100,9 @@ def _run_flows(
     """
     request = plan.request
     with start_prefect():
-        from gramercy.flows.estimate import estimate as estimate_flow
+        from gramercy.flows.estimate import estimate_without_pages
         from gramercy.flows.release import aggregate_as_planned, release_as_planned
-        from gramercy.flows.report import report as report_flow
+        from gramercy.flows.report import report, report_without_pages
 
         if plan.averaging:
             done = _run(aggregate_as_planned(context, plan), request, list(reports))
@@ -114,15 +114,31 @@ def _run_flows(
 
             sampler.self_test()
             done = _run(release_as_planned(context, plan), request)
-        for name in done:
+        unfinished = [each for each in _without_report(context, plan) if each not in done]
+        names = [*unfinished, *done]
+        for number, name in enumerate(names, 1):
             for caveat in Release(context.archive, *split_name(name)).warnings:
                 if caveat.kind == "count":
                     terminal.warn(caveat.notice)
-            with collect_problems(problems):
-                _run(estimate_flow, name, request.estimates)
-            with collect_problems(problems):
-                _run(report_flow, name, request.estimates)
+            with part_of_run(split_name(name)[1], number, len(names)):
+                with collect_problems(problems):
+                    _run(estimate_without_pages(), name, request.estimates)
+                with collect_problems(problems):
+                    # The last report writes the pages of all releases.
+                    report_flow = report if name == names[-1] else report_without_pages()
+                    _run(report_flow, name, request.estimates)
     return [split_name(name)[1] for name in done]
+
+
+def _without_report(context: Context, plan: Plan) -> list[str]:
+    """Earlier steps of a series that were published by a run that ended before their reports."""
+    dataset = plan.contract.id
+    published = [
+        each.release
+        for each in earlier_charges(context.existing_ledger, plan)
+        if each is not None and each.is_published
+    ]
+    return [f"{dataset}/{each}" for each in published if not context.archive.reports(dataset, each)]
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from gramercy.common.prefix_sums import PrefixSums
@@ -92,14 +93,17 @@ class ChargedSeries:
 
     charges: tuple[Charge, ...] = ()
 
-    @property
-    def _steps(self) -> list[SeriesStep]:
-        return [each.series for each in self.charges if each.series is not None]
+    @cached_property
+    def _by_step(self) -> dict[int, list[Charge]]:
+        found = dict[int, list[Charge]]()
+        for each in self.charges:
+            if each.series is not None:
+                found.setdefault(each.series.step, []).append(each)
+        return found
 
     def of_step(self, step: int) -> list[Charge]:
         """All charges of a step, from 1."""
-        pairs = zip(self.charges, self._steps, strict=True)
-        return [charge for charge, stated in pairs if stated.step == step]
+        return self._by_step.get(step, [])
 
     def before(self, step: int) -> list[Charge | None]:
         """Of every step before one the published charge, otherwise the last; None without one."""
@@ -107,14 +111,13 @@ class ChargedSeries:
 
     def draws(self, *further: int) -> tuple[int, ...]:
         """How often each step was charged, and further ones will be, up to the last of them."""
-        steps = [*(each.step for each in self._steps), *further]
-        return tuple(steps.count(each) for each in range(1, max(steps, default=0) + 1))
+        last = max([*self._by_step, *further], default=0)
+        return tuple(len(self.of_step(t)) + further.count(t) for t in range(1, last + 1))
 
     def due(self, step: int, window: Guarantee) -> Guarantee:
         """The charge of a step; `window`: the guarantee of a series that was not charged yet."""
-        if not self.charges:
-            return window
-        return SeriesAccount.of(self.charges[0].guarantee, self._steps).price(step)
+        steps = [each.series for each in self.charges if each.series is not None]
+        return SeriesAccount.of(self.charges[0].guarantee, steps).price(step) if steps else window
 
     def up_to(self, release: str) -> ChargedSeries:
         """The charges up to that of a release."""

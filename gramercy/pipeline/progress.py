@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import (
@@ -30,9 +31,23 @@ def is_terminal(console: Console) -> bool:
     return console.file.isatty()
 
 
+_part: ContextVar[str] = ContextVar("_part", default="")
+
+
+@contextlib.contextmanager
+def part_of_run(name: str, number: int, count: int) -> Iterator[None]:
+    """Announce in the block for which release a step is, and how many there are, if several."""
+    token = _part.set(f"{name} ({number} of {count}): " if count > 1 else "")
+    try:
+        yield
+    finally:
+        _part.reset(token)
+
+
 @contextlib.contextmanager
 def announce_step(step: str) -> Iterator[None]:
     """Print when a step begins and ends, if ``GRAMERCY_PROGRESS`` is 1."""
+    step = _part.get() + step
     if os.environ.get(PROGRESS_VARIABLE) != "1":
         yield
         return

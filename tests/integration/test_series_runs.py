@@ -14,13 +14,16 @@ from gramercy.flows.deployments import deployments
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.due_steps import unfinished_window, waits_until
-from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
+from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
+from gramercy.pipeline.publish import charging
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
-from tests.support.factories import bundle_bytes, read_registered, write_request
+from gramercy.tasks import steps
+from tests.support.factories import bundle_bytes, read_registered, run_json, write_request
 from tests.support.problems import raises
+from tests.unit.pipeline.test_cumulative import CLIP, catch_up, visits, written
 
 UTC = datetime.UTC
 REQUEST: dict[str, Any] = {"version": "{period}", "cumulative": {"every": "month", "lag": 3}}
@@ -131,6 +134,57 @@ def test_runs_of_a_series(run: Runs, home: Path) -> None:
     assert {each.window for each in ledger.charges("toy")} == {"2026-Q4", "2027-Q1"}
     charged = {each.window: each.total.mu for each in ledger.statements("toy")}
     assert charged["2026-Q4"] == pytest.approx(charged["2027-Q1"])
+
+
+@pytest.mark.slow
+def test_pages_of_all_steps_are_written_once(
+    run: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, catalogue = list[str](), steps.catalogue
+
+    def counted(context: Context, dataset: str, release: str) -> None:
+        written.append(release)
+        catalogue(context, dataset, release)
+
+    monkeypatch.setattr(steps, "catalogue", counted)
+    names = run(at(2026, 12, 5))
+    assert len(names) == 2
+    assert written == ["2026-Q4-11-r2"]
+    assert all((home / "archive" / name / "index.html").is_file() for name in names)
+
+
+@pytest.mark.slow
+def test_steps_before_a_failure_have_their_pages(
+    run: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = charging.draw_into
+
+    def fails_for_november(place: Path, plan: Plan, *more: Any) -> Any:
+        if plan.request.version == "2026-Q4-11":
+            raise RuntimeError
+        return drawn(place, plan, *more)
+
+    monkeypatch.setattr(charging, "draw_into", fails_for_november)
+    with raises(families.STEP_FAILED):
+        run(at(2026, 12, 5))
+    assert (home / "archive/toy/2026-Q4-10-r1/index.html").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+def test_next_command_reports_on_steps_of_a_run_that_was_interrupted(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys: dict[str, Any] = {"normalisation": CLIP, "estimates": [{"name": "ridge"}]}
+    catch_up(written(tmp_path, "2026-Q1-02", visits(3000), **keys))  # without reports and pages
+    last = written(tmp_path, "2026-Q1-03", visits(3000), **keys)
+    done = run_json("release", last, "--yes", capsys=capsys)
+    assert (done["problems"], done["earlier_steps"]) == ([], [])
+    archive = Context.default().archive
+    for name in ("2026-Q1-01-r1", "2026-Q1-02-r2", "2026-Q1-03-r3"):
+        assert len(archive.estimates("toy", name)) == 1
+        (report,) = archive.reports("toy", name)
+        assert report in (home / "archive/toy" / name / "index.html").read_text()
 
 
 @pytest.mark.slow

@@ -105,6 +105,9 @@ def write_site(
 ) -> int:
     """Write the pages of a release and those that list it, or all pages; and then the listing.
 
+    With the page of a release go those of other releases of its data set that were published or
+    estimated from since the last listing, so that several releases need one call.
+
     Parameters
     ----------
     on_release
@@ -119,7 +122,8 @@ def write_site(
         for dataset, entries in update.entries.items():
             if only is None or only[0] == dataset:
                 damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
-                changed[dataset] = pages.write_dataset(dataset, entries, damaged, only)
+                released = None if only is None else {only[1], *update.changed}
+                changed[dataset] = pages.write_dataset(dataset, entries, damaged, released)
         pages.write_index(update, changed)
         listed = set(pages.digests) | {
             release_page(dataset, each.facts.release)
@@ -158,12 +162,15 @@ class _Pages:
         dataset: str,
         entries: Iterable[ListingEntry],
         damaged: Sequence[str],
-        only: tuple[str, str] | None,
+        changed: Collection[str] | None,
     ) -> DatasetEntry:
-        """Write the pages of a data set, and of all of its releases or one; returns its entry."""
+        """Write the pages of a data set, and of its releases; returns its entry.
+
+        `changed`: the ids of the releases whose pages are written; None for all.
+        """
         releases, unreadable = list(map(_listed, entries)), set(damaged)
         for release in releases:
-            if only is not None and only[1] != release.facts.release:
+            if changed is not None and release.facts.release not in changed:
                 continue
             self.on_release(release.name)
             try:
@@ -190,10 +197,10 @@ class _Pages:
         )
         self._write(f"{dataset}/{INDEX}", catalogue_page.dataset_page(page))
         # A new release only fills the last page of older ones; a withdrawal changes its own page.
-        changed = {page.older_pages, page.page_of(only[1])} if only else set()
+        older = {page.older_pages, *map(page.page_of, changed or ())}
         for number in range(1, page.older_pages + 1):
             name = older_page(dataset, number)
-            if name in self.known and number not in changed:
+            if name in self.known and number not in older:
                 self.digests[name] = self.known[name]
             else:
                 self._write(name, catalogue_page.older_releases_page(page, number))
@@ -428,6 +435,8 @@ class ListingUpdate:
     # Names of the releases of these data sets that cannot be listed, because their descriptions are
     # damaged
     damaged: tuple[str, ...]
+    # Ids of the releases of these data sets that have no page yet, or one of an earlier entry
+    changed: frozenset[str] = frozenset()
 
 
 @contextmanager
@@ -472,7 +481,7 @@ def read_entries(
     if from_bundles:
         present |= {dataset: {} for dataset in before.datasets.keys() - present.keys()}
     entries: dict[str, tuple[ListingEntry, ...]] = {}
-    damaged: list[str] = []
+    damaged, other = list[str](), set[str]()
     for dataset in sorted(present):
         listing = before.datasets.get(dataset)
         known = _entries(archive, dataset, listing)
@@ -480,7 +489,8 @@ def read_entries(
         made = _Entries(archive, dataset, known, changed, on_release)
         entries[dataset] = tuple(made.of(present[dataset]))
         damaged += made.damaged
-    return ListingUpdate(before, head, entries, tuple(damaged))
+        other |= made.changed
+    return ListingUpdate(before, head, entries, tuple(damaged), frozenset(other))
 
 
 def write_listing(archive: Archive, update: ListingUpdate, pages: Mapping[str, str]) -> None:
@@ -531,6 +541,7 @@ class _Entries:
         self._archive, self._dataset, self._known = archive, dataset, known
         self._changed, self._on_release = changed, on_release
         self.damaged: list[str] = []
+        self.changed: set[str] = set()
 
     def of(self, present: Mapping[str, Collection[tuple[str, ...]]]) -> Iterator[ListingEntry]:
         """The entries of all releases, oldest first; from their bundles, by release id."""
@@ -562,7 +573,10 @@ class _Entries:
                             if is_read and (digest := self._digest(entry, kind, each, manifest)):
                                 listed[each] = digest
                     changes[kind] = listed
-                yield entry.model_copy(update=changes)
+                made = entry.model_copy(update=changes)
+                if made.page is None or made != self._known.get(release):
+                    self.changed.add(release)
+                yield made
 
     def _described(
         self, release: str, result: DescribedRelease | GramercyError

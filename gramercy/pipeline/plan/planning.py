@@ -487,8 +487,8 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
 _release_without_constants = Wording(
     families.SCALING,
     "Release '{release}' has no constants for this request: {reason}.",
-    "Name a release of this data set with estimated scaling, such as one with 'mechanism: {{name: "
-    "marginals, ...}}'.",
+    "Restore the contract if it was changed by mistake. Otherwise name a release of this data set "
+    "with estimated scaling, such as one with 'mechanism: {{name: marginals, ...}}'.",
 )
 
 
@@ -591,6 +591,25 @@ def _bounds(contract: Contract) -> Bounds:
     )
 
 
+def _differences(
+    manifest: ReleaseManifest, bounds: Bounds, contract: Contract, declared: ReleaseSpec
+) -> Iterator[str]:
+    """In what the table of an earlier release with these bounds was another one."""
+    if lacking := [name for name in declared.names if name not in manifest.names]:
+        yield f"it does not have {', '.join(lacking)}"
+    if more := [name for name in manifest.names if name not in declared.names]:
+        yield f"it has {', '.join(more)} too"
+    if manifest.names != declared.names and not lacking and not more:
+        yield "its columns are in another order"
+    if manifest.names == declared.names:
+        own = zip(contract.columns, _bounds(contract), strict=True)
+        changed = [name for (name, now), then in zip(own, bounds, strict=True) if now != then]
+        if changed:
+            yield f"the bounds of {', '.join(changed)} were others"
+    if manifest.privacy_unit != declared.privacy_unit:
+        yield f"it protects a {manifest.privacy_unit}"
+
+
 def _with_released_constants(
     context: Context, scaling: ReleasedScaling, contract: Contract, declared: ReleaseSpec
 ) -> ReleaseSpec:
@@ -602,10 +621,9 @@ def _with_released_constants(
     other = bundle.manifest.scaling
     if other is None or not other.stages:
         raise _release_without_constants(scaling.release, "it has no histograms of columns")
-    same_table = bundle.manifest.names == declared.names and other.bounds == _bounds(contract)
-    if not same_table or bundle.manifest.privacy_unit != declared.privacy_unit:
-        reason = "its columns, bounds, intercept or privacy unit differ"
-        raise _release_without_constants(scaling.release, reason)
+    differences = [*_differences(bundle.manifest, other.bounds, contract, declared)]
+    if differences:
+        raise _release_without_constants(scaling.release, "; ".join(differences))
     own = shares_of_released_constants(declared, bundle.manifest)
     planned = ScalingFacts(
         kind="release",

@@ -204,19 +204,23 @@ def _published(
             release=name,
         )
     is_small = bundle.raw.size * len(bundle.encoded) <= _MOST_KEPT
-    read = _read_step if is_small else _read_step.__wrapped__
-    step, encoded = read(folder, sha256)
+    step, encoded = _read_step(folder, sha256, keep_numbers=is_small)
     if not own.continues(step, number):
         raise wordings.file_contradicts(str(place / DESCRIPTOR), name)
-    return encoded
+    return encoded or _read_numbers(folder, bundle.manifest)
 
 
 @lru_cache(maxsize=MOST_STEPS)  # a step is read for every later one that is verified
-def _read_step(folder: Path, _: str) -> tuple[_Step, tuple[Encoded, ...]]:
-    """A step whose list of files has this digest."""
-    check_file(folder, ENCODED)
+def _read_step(folder: Path, _: str, *, keep_numbers: bool) -> tuple[_Step, tuple[Encoded, ...]]:
+    """A step whose list of files has this digest, perhaps without its numbers."""
     facts = read_release_manifest(folder)
-    return _Step.of(facts), read_encoded(folder, facts)
+    return _Step.of(facts), _read_numbers(folder, facts) if keep_numbers else ()
+
+
+def _read_numbers(folder: Path, facts: ReleaseManifest) -> tuple[Encoded, ...]:
+    """What a step published; `facts`: of any step of its series."""
+    check_file(folder, ENCODED)
+    return read_encoded(folder, facts)
 
 
 def _check_decoded(

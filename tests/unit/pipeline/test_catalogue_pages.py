@@ -21,12 +21,13 @@ from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
+from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.table_comparison import change, comparable
 from gramercy.mechanisms import registry
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
-from gramercy.pipeline.publish.attachments import withdraw
+from gramercy.pipeline.publish.attachments import make_estimate, withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
@@ -162,6 +163,25 @@ def test_publishing_rewrites_only_affected_pages(tmp_path: Path) -> None:
     assert len(Page((root / "toy/index.html").read_text()).links) == 2 + 2
     assert (root / "toy" / done / "index.html").stat().st_mtime_ns == first
     assert "Read the full report" in (later / "index.html").read_text()
+
+
+@pytest.mark.slow
+def test_one_call_writes_the_pages_of_all_releases_that_changed(tmp_path: Path) -> None:
+    """As after several steps of a series, or a run that ended before it wrote its pages."""
+    root = Home.default().archive
+    names = [
+        run_release(write_request(tmp_path, request={"version": each, "mechanism": LITTLE}))
+        for each in ("v1", "v2", "v3")
+    ]
+    assert write_site(Context.default(), ("toy", names[-1])) == 3
+    pages = [root / "toy" / name / "index.html" for name in names]
+    before = [page.stat().st_mtime_ns for page in pages]
+    ridge = Ridge(name="ridge")
+    make_estimate(Context.default(), "toy", names[0], ridge)
+    assert write_site(Context.default(), ("toy", names[-1])) == 2
+    assert ridge.id in pages[0].read_text()
+    assert pages[1].stat().st_mtime_ns == before[1]
+    assert write_site(Context.default(), ("toy", names[-1])) == 1
 
 
 @pytest.mark.slow

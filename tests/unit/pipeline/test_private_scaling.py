@@ -272,6 +272,30 @@ def test_releases_without_histograms_have_no_constants(tmp_path: Path) -> None:
             read_plan(private_request(tmp_path, columns=bounded, request=keys))
 
 
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"columns": {"age": {"lower": 0, "upper": 9}}}, "the bounds of age were others"),
+        ({"columns": {"bmi": {"lower": 0, "upper": 80}}}, "it does not have bmi"),
+        ({"columns": {"age": None}}, "it has age too"),
+        ({"intercept": False}, "it has (intercept) too"),
+    ],
+)
+def test_changes_of_the_contract_are_named(
+    tmp_path: Path, keys: dict[str, Any], reason: str
+) -> None:
+    columns = {name: {"lower": 0, "upper": 80} for name in ("age", "pulse")}
+    mechanism = {"name": "marginals", "epsilon": 1, "delta": 1e-6}
+    marginals = {"version": "v0", "mechanism": mechanism, "estimates": []}
+    facts: dict[str, Any] = {"columns": columns, "neighbours": "add-remove", "intercept": True}
+    (tmp_path / "table.csv").write_text("age,pulse,bmi\n1,2,3\n4,5,6\n7,8,9\n")
+    run_release(write_request(tmp_path, request=marginals, **facts))
+    changed = {name: each for name, each in (columns | keys.get("columns", {})).items() if each}
+    facts |= keys | {"columns": changed}
+    with raises(families.SCALING, reason=reason):
+        read_plan(write_request(tmp_path, request={"scaling": {"from": "v0-r1"}}, **facts))
+
+
 def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
     """Public facts decide, so the plan is that of unit rows and the middle of the bounds."""
     bounded = {"weight": COLUMNS["weight"], "gaps": COLUMNS["gaps"]}
