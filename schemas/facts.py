@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -24,7 +25,7 @@ from gramercy.schemas.model import (
 )
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.periods import Per
-from gramercy.schemas.steps import MOST_STEPS, StepSpan
+from gramercy.schemas.steps import MOST_LAG, MOST_STEPS, StepSpan, has_calendar
 
 
 class DatasetFacts(Model):
@@ -143,13 +144,25 @@ class CumulativeFacts(Model):
     """
 
     every: StepSpan
-    lag: Annotated[int, Field(strict=True, ge=0)] = 0
+    lag: Annotated[int, Field(strict=True, ge=0, le=MOST_LAG)] = 0
     starts: Annotated[tuple[datetime.date, ...], Field(min_length=2, max_length=MOST_STEPS + 1)]
     step: Annotated[int, Field(strict=True, ge=1, le=MOST_STEPS)]
     weights: tuple[Annotated[int, Field(strict=True, ge=0)], ...]
     draws: tuple[Annotated[int, Field(strict=True, ge=1)], ...] = ()
     earlier: tuple[EarlierStep, ...] = ()
     rows: tuple[Annotated[int, Field(strict=True, ge=0)], ...] = ()
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        """Refuse days that are not in order, and lists that are not of the steps so far."""
+        in_order = all(one < other for one, other in pairwise(self.starts))
+        if not in_order or not has_calendar(self.starts) or self.step > self.steps:
+            raise ValueError("the steps are not days in order")
+        if len(self.weights) != self.step or len(self.earlier) not in (0, self.step - 1):
+            raise ValueError("there are other weights or releases than of the steps so far")
+        if len(self.draws) > self.steps or len(self.rows) > self.steps:
+            raise ValueError("there are more draws or numbers of rows than steps")
+        return self
 
     @property
     def steps(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import zoneinfo
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -23,6 +23,7 @@ from gramercy.schemas.periods import Per, Span, days_of, label_of
 
 StepSpan = Literal["quarter", "month", "week", "day"]
 MOST_STEPS = 1000
+MOST_LAG = 366  # days
 _ONE_DAY = datetime.timedelta(days=1)
 _SHORTER: dict[Per, tuple[StepSpan, ...]] = {
     "year": ("quarter", "month", "week", "day"),
@@ -49,7 +50,7 @@ class Cumulative(Model):
     every: StepSpan
     start: datetime.date | None = None
     steps: Annotated[int | None, Field(strict=True, ge=1, le=MOST_STEPS)] = None
-    lag: Annotated[int, Field(strict=True, ge=0, le=366)] = 0
+    lag: Annotated[int, Field(strict=True, ge=0, le=MOST_LAG)] = 0
 
     @model_validator(mode="before")
     @classmethod
@@ -93,16 +94,15 @@ class Cumulative(Model):
         self.check(per)
         if per != "lifetime":
             first, last = _existing(per, window)
-            if first.year == datetime.MINYEAR:
-                raise _no_such_days()
-            return StepDays(self.every, tuple(_starts(self.every, first, last)), window)
-        starts = [self.start or datetime.date.min]
-        if starts[0].year == datetime.MINYEAR:
+            starts = _starts(self.every, first, last)
+        else:
+            starts = [self.start or datetime.date.min]
+            for _ in range(self.steps or 0):
+                end = _existing(self.every, label_of(self.every, starts[-1]))[1]
+                starts.append(_day_after(end))
+        if not has_calendar(starts):
             raise _no_such_days()
-        for _ in range(self.steps or 0):
-            last = _existing(self.every, label_of(self.every, starts[-1]))[1]
-            starts.append(_day_after(last))
-        return StepDays(self.every, tuple(starts))
+        return StepDays(self.every, tuple(starts), window if per != "lifetime" else "")
 
     def window_at(self, per: Per, today: datetime.date) -> StepDays:
         """The steps of the window in which rows become complete on a day."""
@@ -206,6 +206,11 @@ def _starts(every: StepSpan, first: datetime.date, last: datetime.date) -> list[
     return starts
 
 
+def has_calendar(days: Sequence[datetime.date]) -> bool:
+    """Whether there are days and times, in all zones, a year before and after the given days."""
+    return all(datetime.MINYEAR < day.year < datetime.MAXYEAR for day in days)
+
+
 def _day_after(day: datetime.date) -> datetime.date:
     if day == datetime.date.max:
         raise _no_such_days()
@@ -214,7 +219,7 @@ def _day_after(day: datetime.date) -> datetime.date:
 
 def _no_such_days() -> RequestError:
     return families.PERIOD(
-        "All days of a series must be after the year 1, and before 31 December 9999.",
+        "All days of a series must be in the years from 2 to 9998.",
         "Correct 'from' and 'steps', or the version.",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.periods import days_of
 from gramercy.schemas.steps import Cumulative, StepDays
 from tests.support.problems import raises
@@ -132,3 +134,36 @@ def test_windows_without_calendar_are_refused(window: str) -> None:
     for every in ("quarter", "month", "week", "day"):
         with raises(families.PERIOD):
             series("year", window, every)
+
+
+FACTS: dict[str, Any] = {
+    "every": "month",
+    "starts": ["2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01"],
+    "step": 2,
+    "weights": [2000, 4096],
+    "draws": [1, 1],
+    "earlier": [{"release": "2026-01-r1", "sha256": "0" * 64}],
+    "rows": [3, 4],
+}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"step": 4},
+        {"starts": FACTS["starts"][::-1]},
+        {"starts": ["2026-01-01", "2026-02-01", "2026-02-01", "2026-04-01"]},
+        {"starts": ["0001-01-01", *FACTS["starts"][1:]]},
+        {"starts": [*FACTS["starts"][:-1], "9999-12-31"]},
+        {"lag": 10**9},
+        {"weights": [4096]},
+        {"earlier": FACTS["earlier"] * 2},
+        {"draws": [1] * 4},
+        {"rows": [1] * 4},
+    ],
+)
+def test_facts_that_no_step_has(facts: dict[str, object]) -> None:
+    """They are read from bundles, which anybody can write."""
+    assert CumulativeFacts.model_validate(FACTS).complete_on == datetime.date(2026, 3, 1)
+    with pytest.raises(ValidationError):
+        CumulativeFacts.model_validate(FACTS | facts)
