@@ -106,7 +106,8 @@ def write_site(
     """Write the pages of a release and those that list it, or all pages; and then the listing.
 
     With the page of a release go those of other releases of its data set that were published or
-    estimated from since the last listing, so that several releases need one call.
+    estimated from since the last listing, so that several releases need one call. Without a valid
+    listing, all pages are written.
 
     Parameters
     ----------
@@ -116,6 +117,8 @@ def write_site(
     archive, ledger = context.archive, context.existing_ledger
     with catalogue_lock(context):
         update = read_entries(archive, ledger, only, on_release)
+        if not update.before.datasets:
+            only = None  # no listing says which pages there are: write all of them
         known = {} if only is None else update.before.pages
         pages = _Pages(archive, ledger, on_release, known)
         changed = {}

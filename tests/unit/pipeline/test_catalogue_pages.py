@@ -18,6 +18,7 @@ import pytest
 from gramercy.api.release import Release
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.layout import LISTING_FILE
 from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
@@ -182,6 +183,27 @@ def test_one_call_writes_the_pages_of_all_releases_that_changed(tmp_path: Path) 
     assert ridge.id in pages[0].read_text()
     assert pages[1].stat().st_mtime_ns == before[1]
     assert write_site(Context.default(), ("toy", names[-1])) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["deleted", "edited"])
+def test_publishing_without_a_listing_writes_the_pages_of_all_data_sets(
+    tmp_path: Path, damage: str
+) -> None:
+    """Their entries are made again, so that nothing else says which pages they have."""
+    run_release(write_request(tmp_path, request={"mechanism": LITTLE}))
+    run_release(write_request(tmp_path, request={"version": "v2", "mechanism": LITTLE}))
+    done = run_release(write_request(tmp_path, id="ward"))
+    write_site(Context.default())
+    root = Home.default().archive
+    listing = root / LISTING_FILE
+    if damage == "deleted":
+        listing.unlink()
+    else:
+        listing.write_bytes(listing.read_bytes().replace(b"toy", b"coy"))
+    assert write_site(Context.default(), ("ward", done)) == 3
+    assert make_audit(Context.default()).discrepancies == []
+    assert write_site(Context.default(), ("ward", done)) == 1
 
 
 @pytest.mark.slow
