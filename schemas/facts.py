@@ -157,11 +157,11 @@ class CumulativeFacts(Model):
         """Refuse days that are not in order, and lists that are not of the steps so far."""
         in_order = all(one < other for one, other in pairwise(self.starts))
         if not in_order or not has_calendar(self.starts) or self.step > self.steps:
-            raise ValueError("the steps are not days in order")
+            raise families.VALUE("The steps of the series are not days in order.")
         if len(self.weights) != self.step or len(self.earlier) not in (0, self.step - 1):
-            raise ValueError("there are other weights or releases than of the steps so far")
+            raise families.VALUE("There are other weights or releases than of the steps so far.")
         if len(self.draws) > self.steps or len(self.rows) > self.steps:
-            raise ValueError("there are more draws or numbers of rows than steps")
+            raise families.VALUE("There are more draws or numbers of rows than steps.")
         return self
 
     @property

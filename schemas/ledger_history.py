@@ -67,7 +67,7 @@ class SeriesStep:
 
     def __post_init__(self) -> None:
         if not 1 <= self.step <= self.steps <= MOST_STEPS:
-            raise ValueError("a step is not in its series")
+            raise ValueError
 
     @property
     def words(self) -> str:

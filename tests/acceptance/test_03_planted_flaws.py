@@ -145,7 +145,7 @@ def test_correct_code_publishes_only_the_noisy_matrix(tmp_path: Path) -> None:
 def test_wrong_sensitivity_is_detected(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramercy.mechanisms.gaussian.squared_sensitivity", lambda parameters: 1.0)
+    monkeypatch.setattr("gramercy.mechanisms.gaussian.squared_sensitivity", lambda *_: 1.0)
     plan = plan_for(tmp_path, "gaussian", "replace-one")
     assert largest_share(plan, tmp_path, "orthogonal") == pytest.approx(math.sqrt(2), rel=1e-2)
 

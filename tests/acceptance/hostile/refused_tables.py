@@ -267,7 +267,9 @@ REFUSED_PARQUET = [
     wrong_type("parquet-fixed-binary", pa.array([b"Rosalind"], pa.binary(8)), "fixed_size_binary"),
     wrong_type("parquet-timestamp", [datetime.datetime(2026, 11, 1)], "timestamp"),
     wrong_type(
-        "parquet-zoned", pa.array([271828182845], pa.timestamp("us", "Europe/London")), "timestamp"
+        "parquet-zoned",
+        pa.array([271828182845], pa.timestamp("us", "Europe/London")),
+        "timestamp with time zone",
     ),
     wrong_type("parquet-date", [datetime.date(2026, 11, 1)], "date32"),
     wrong_type("parquet-time", [datetime.time(12)], "time64"),
