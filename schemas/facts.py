@@ -199,6 +199,12 @@ class CumulativeFacts(Model):
         """The first day on which the rows of the step are complete, by the lag of the request."""
         return self.last_day + datetime.timedelta(days=1 + self.lag)
 
+    def __repr__(self) -> str:
+        end = self.starts[-1] - datetime.timedelta(days=1)
+        return f"<CumulativeFacts {self.in_words}; every {self.every} to {end}>"
+
+    __str__ = __repr__  # without the days and digests of all steps
+
     @property
     def in_words(self) -> str:
         """Which rows are in the sum: those of all days up to the end of the step."""

@@ -98,8 +98,13 @@ def _check_facts(check: TableCheck, version: str) -> dict[str, Any]:
         "ids_alike": check.ids_alike,
         "rows_without_date": check.rows_without_date,
         "rows_by_step": [
-            {"first_day": first.isoformat(), "last_day": last.isoformat(), "rows": rows}
-            for first, last, rows in check.rows_of_steps
+            {
+                "version": step.version,
+                "first_day": step.first.isoformat(),
+                "last_day": step.last.isoformat(),
+                "rows": step.rows,
+            }
+            for step in check.rows_of_steps
         ],
         "columns": {
             column.name: {
@@ -132,11 +137,10 @@ def _print_check(check: TableCheck, version: str) -> None:
         )
     if check.rows_without_person:
         terminal.say(f"Rows without a person, which are left out: {check.rows_without_person:,}.")
-    steps = [*check.rows_of_steps]
-    if steps:
-        last = "; ".join(f"{first} to {end}: {rows:,}" for first, end, rows in steps[-_LAST_STEPS:])
+    if steps := check.rows_of_steps:
+        last = "; ".join(step.in_words for step in steps[-_LAST_STEPS:])
         omitted = len(steps) - _LAST_STEPS
-        terminal.say(f"Rows of the steps{' (last ones)' if omitted > 0 else ''}: {last}.")
+        terminal.say(f"{'Last steps' if omitted > 0 else 'Steps'}: {last}.")
     for error in check.errors:
         terminal.say(Text(f"Error {error.code}: ", style="red"), error.message, to=terminal.err)
     for notice in check.notices:

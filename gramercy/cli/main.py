@@ -93,6 +93,19 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _taken_by_options(error: TyperException) -> str:
+    """Where an argument is missing, what options took that may have been meant as the argument."""
+    missing, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    if context is None or getattr(missing, "param_type_name", "") != "argument":
+        return ""
+    values = {each: context.params.get(each.name) for each in context.command.params}
+    return " ".join(
+        f"{option.opts[0]} took '{without_secrets(value)}' as {option.metavar}: {option.help}"
+        for option, value in values.items()
+        if option.metavar and isinstance(value, str) and option is not missing
+    )
+
+
 def _run() -> int:
     """Run the command; a usage error is a `GramercyError` like all others."""
     try:  # bytes that are not text could be neither printed nor stored
@@ -107,7 +120,7 @@ def _run() -> int:
         return 1
     except TyperException as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "gramercy")
-        reason = error.format_message().strip()
+        reason = f"{error.format_message().strip()} {_taken_by_options(error)}".strip()
         misuse = families.USAGE(
             "Usage error: {reason}",
             "Run '{command} --help'.",

@@ -13,6 +13,7 @@ from gramercy.schemas.errors import UntrustedLedger
 from gramercy.schemas.ledger_history import Anchor
 
 if TYPE_CHECKING:
+    from gramercy.archive.bundles.encoded_file import Encoded
     from gramercy.ledger import Ledger
 
 
@@ -38,6 +39,11 @@ class Context:
         from gramercy.ledger import Ledger  # SQLAlchemy: not installed for analysts
 
         return Ledger.of(self.home)
+
+    @cached_property
+    def read_steps(self) -> dict[str, tuple[Encoded, ...]]:
+        """What earlier steps of a series published, by the digest of their release: public."""
+        return {}
 
     @property
     def existing_ledger(self) -> Ledger | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from gramercy.pipeline.publish import charging
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.tasks import steps
-from tests.support.factories import bundle_bytes, read_registered, run_json, write_request
+from tests.support.factories import bundle_bytes, read_registered, run_command, write_request
 from tests.support.problems import raises
 from tests.unit.pipeline.test_cumulative import CLIP, catch_up, visits, written
 
@@ -178,8 +180,10 @@ def test_next_command_reports_on_steps_of_a_run_that_was_interrupted(
     keys: dict[str, Any] = {"normalisation": CLIP, "estimates": [{"name": "ridge"}]}
     catch_up(written(tmp_path, "2026-Q1-02", visits(3000), **keys))  # without reports and pages
     last = written(tmp_path, "2026-Q1-03", visits(3000), **keys)
-    done = run_json("release", last, "--yes", capsys=capsys)
-    assert (done["problems"], done["earlier_steps"]) == ([], [])
+    code, out, err = run_command("release", last, "--yes", "--json", capsys=capsys)
+    done = json.loads(out)
+    assert (code, done["problems"], done["earlier_steps"]) == (0, [], [])
+    assert len(re.findall("✓.* estimate", err)) == 3  # once for every step
     archive = Context.default().archive
     for name in ("2026-Q1-01-r1", "2026-Q1-02-r2", "2026-Q1-03-r3"):
         assert len(archive.estimates("toy", name)) == 1

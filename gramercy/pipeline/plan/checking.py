@@ -24,6 +24,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import display_name
+from gramercy.schemas.steps import StepDays
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
 from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import Source, open_source
@@ -126,27 +127,55 @@ class TableCheck:
         return notices
 
     @property
-    def rows_of_steps(self) -> Iterator[tuple[datetime.date, datetime.date, int]]:
-        """The first and the last day of each step of a series, and its number of rows."""
-        starts = () if self.contract.dates is None else self.contract.dates.starts
-        for first, end, rows in zip(starts, starts[1:], self.rows_by_step, strict=False):
-            yield first, end - datetime.timedelta(days=1), rows
+    def rows_of_steps(self) -> list[StepRows]:
+        """The number of rows of each step of a series so far."""
+        dates = self.contract.dates
+        if dates is None or not dates.starts or dates.span == "year":  # which no step is
+            return []
+        labels = StepDays(dates.span, dates.starts, dates.label).labels
+        ends = [start - datetime.timedelta(days=1) for start in dates.starts[1:]]
+        return [*map(StepRows, labels, dates.starts, ends, self.rows_by_step)]
 
     def _few_rows(self) -> Notice | None:
-        """A warning if the last step of a series has few rows for its days: it may lack some."""
-        rates = [rows / ((last - first).days + 1) for first, last, rows in self.rows_of_steps]
-        if len(rates) < 2 or 2 * rates[-1] >= np.median(rates[:-1]):
+        """A warning if the last steps have few rows for their days: they may lack some.
+
+        Steps are compared with those before the last one that have rows; a table may begin late.
+        """
+        steps = self.rows_of_steps
+        usual = [step.rate for step in steps[:-1] if step.rows]
+        if not usual:
             return None
-        *_, (first, last, rows) = self.rows_of_steps
+        least = np.median(usual) / 2
+        few = [*itertools.takewhile(lambda step: step.rate < least, reversed(steps))][::-1]
+        if not few:
+            return None
         return families.VERSION_NOT_FINAL(
-            "The last step, {first} to {last}, has {rows} rows: less than half as many a day as "
-            "the steps before it.",
-            "If rows are still missing, publish it later, with a longer 'lag': a row that is added "
-            "after its step was published counts in part only.",
-            first=first.isoformat(),
-            last=last.isoformat(),
-            rows=rows,
+            "The last steps have less than half of the usual rows a day: {steps}.",
+            "If rows are still missing, publish them later, with a longer 'lag': a row that is "
+            "added after its step was published counts in part only.",
+            steps="; ".join(step.in_words for step in few[-_MOST_NAMED:]),
+            rows=few[-1].rows,
         )
+
+
+@dataclass(frozen=True, repr=False)
+class StepRows:
+    """A step of a series and its number of rows. Private."""
+
+    version: str
+    first: datetime.date  # first and last day
+    last: datetime.date
+    rows: int
+
+    @property
+    def rate(self) -> float:
+        """Rows a day."""
+        return self.rows / ((self.last - self.first).days + 1)
+
+    @property
+    def in_words(self) -> str:
+        """The step with its days and its rows."""
+        return f"{self.version} ({self.first} to {self.last}): {self.rows:,} rows"
 
 
 def check_table(

@@ -102,6 +102,22 @@ def test_flag_is_refused_where_names_of_files_have_the_dates(tmp_path: Path) -> 
         draft(f"{tmp_path}/blood-{{year}}.csv", dates="seen")
 
 
+def test_table_that_an_option_took_is_named(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what the option takes; passwords in URLs are left out."""
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_command("new", "--grows", "visits/", capsys=capsys)
+    assert (code, families.USAGE.code in err) == (2, True)
+    assert all(word in err for word in ("TABLE", "--grows", "visits/", "COLUMN", "date"))
+    url = "https://jane:secret@example.org/visits.csv"
+    *_, err = run_command("new", "--folder", "f", "--columns", url, capsys=capsys)
+    assert "example.org" in err
+    assert "secret" not in err
+    *_, err = run_command("new", "--no-ask", capsys=capsys)
+    assert "--no-ask" not in err
+
+
 @pytest.mark.slow
 def test_draft_is_planned_and_published(
     tmp_path: Path,

@@ -80,7 +80,8 @@ def test_check_counts_the_rows_of_every_step(
     facts = run_json("check", request, capsys=capsys)
     month = [each.month if each.year == 2026 else 0 for each in few.visited]
     assert [each["rows"] for each in facts["rows_by_step"]] == [month.count(k) for k in (1, 2, 3)]
-    assert facts["rows_by_step"][2]["last_day"] == "2026-03-31"
+    march = facts["rows_by_step"][2]
+    assert (march["version"], march["last_day"]) == ("2026-Q1-03", "2026-03-31")
     codes = [each["code"] for each in facts["problems"]]
     assert families.VERSION_NOT_FINAL.code in codes
     complete = written(tmp_path, "2026-Q1-03", table, normalisation=CLIP)
@@ -108,3 +109,21 @@ def test_plan_of_a_step_that_is_drawn_again_shows_what_that_adds(
     assert (step["included"], step["again"]) == (False, True)
     print_plan(plan, preview)
     assert f"{preview.due.mu:.6g}-GDP" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("months", "warned"), [((1, 2), 1), ((1,), 2), ((2,), 1), ((2, 3), 0)])
+def test_check_warns_of_last_steps_without_rows(
+    tmp_path: Path,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    months: tuple[int, ...],
+    warned: int,
+) -> None:
+    """Also where most steps have none; first ones without rows are before the table begins."""
+    table = visits()
+    kept = table[[day.year == 2026 and day.month in months for day in table.visited]]
+    request = written(tmp_path, "2026-Q1-03", kept, normalisation=CLIP)
+    found = run_json("check", request, capsys=capsys)["problems"]
+    said = " ".join(x["message"] for x in found if x["code"] == families.VERSION_NOT_FINAL.code)
+    labels = ["2026-Q1-01", "2026-Q1-02", "2026-Q1-03"]
+    assert [label for label in labels if label in said] == labels[3 - warned :]

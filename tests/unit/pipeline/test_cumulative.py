@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release, read_release_manifest
+from gramercy.archive.bundles.encoded_file import Encoded, read_encoded
 from gramercy.common.home import Home
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.pipeline.context import Context
@@ -26,6 +27,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
+from gramercy.schemas.manifest import ReleaseManifest
 from tests.support import cumulative
 from tests.support.cumulative import MONTHLY, QUARTERLY, seed_noise, visits
 from tests.support.factories import write_request
@@ -93,6 +95,26 @@ def test_steps_are_drawn_in_order_and_add_up(tmp_path: Path, normalisation: Any)
     assert replay(Context.default(), planned(request)) == third.manifest.release
     (statement,) = Context.default().ledger.statements("toy")
     assert statement.total.mu == pytest.approx(third.manifest.guarantee.mu, rel=1e-9)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_run_that_catches_up_reads_each_step_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+
+    def counted(folder: Path, manifest: ReleaseManifest) -> tuple[Encoded, ...]:
+        read.append(read_release_manifest(folder).dataset.version)
+        return read_encoded(folder, manifest)
+
+    monkeypatch.setattr("gramercy.pipeline.publish.earlier_steps.read_encoded", counted)
+    catch_up(written(tmp_path, "2026-Q1-02", visits()))
+    assert read == ["2026-Q1-01"]
+    catch_up(written(tmp_path, "2026-Q1-03", visits()))  # another run
+    assert read == ["2026-Q1-01", "2026-Q1-01", "2026-Q1-02"]
+    read.clear()
+    catch_up(written(tmp_path, "2026-Q2-06", visits()))
+    assert read == ["2026-Q2-04", "2026-Q2-05"]
 
 
 @pytest.mark.usefixtures("seeded")

@@ -167,3 +167,11 @@ def test_facts_that_no_step_has(facts: dict[str, object]) -> None:
     assert CumulativeFacts.model_validate(FACTS).complete_on == datetime.date(2026, 3, 1)
     with pytest.raises(ValidationError):
         CumulativeFacts.model_validate(FACTS | facts)
+
+
+def test_facts_of_a_long_series_are_printed_on_a_line() -> None:
+    days = series("year", "2026", "day")
+    facts = CumulativeFacts(every="day", starts=days.starts, step=32, weights=(4096,) * 32)
+    assert str(facts) == repr(facts)
+    assert len(str(facts)) < 120
+    assert all(word in str(facts) for word in ("32 of 365", "2026-02-01", "2026-12-31"))
