@@ -104,9 +104,15 @@ def _step(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
     facts, noise, every = step.facts, step.noise, step.facts.every
     single = "a single release with this guarantee"
     due = "the charge of the first step includes it" if step.included else "it is charged now"
+    charge = f"one for all {facts.steps} steps: {due}, and later steps cost nothing"
+    if step.again:
+        charge = (
+            f"only what another draw of this step adds, {preview.due.mu:.6g}-GDP; the guarantee "
+            f"below is that of all {facts.steps} steps, each drawn once"
+        )
     lines = {
         "cumulative": f"{facts.in_words}; the errors below are for all {facts.steps} steps",
-        "  charge": f"one for all {facts.steps} steps: {due}, and later steps cost nothing",
+        "  charge": charge,
         "  noise": f"{noise.end:.3g} times that of {single} for all steps, {noise.so_far:.3g} "
         f"times for the steps up to this one; {noise.average:.3g} times for one {every} on average",
         "  instead": f"a release of every {every} alone: {noise.otherwise:.3g} times for all "
@@ -234,7 +240,9 @@ def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
         style = "red" if outcome.kind == "refused" else "green"
         return {"budget": budget_line(before), "effect": Text(outcome.words, style=style)}
     after = before.after(preview.due)
-    line = f"{budget_line(after)} ({after.charges_left(plan.guarantee)} more like this one)"
+    line = budget_line(after)
+    if preview.due == plan.guarantee:  # another draw of a step costs as much as it adds
+        line += f" ({after.charges_left(plan.guarantee)} more like this one)"
     return {"budget before": budget_line(before), "budget after": line}
 
 

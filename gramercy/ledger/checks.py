@@ -319,6 +319,8 @@ def check_budget(dataset: str, statement: Statement, guarantee: Guarantee) -> No
 def spent_failure(dataset: str, charge: Charge) -> SpentFailure:
     """The error for a charge that cannot be answered with a release."""
     name = f"{dataset}/{charge.release}"
+    if charge.series is not None:
+        return _step_failure(name, charge)
     if charge.state is ChargeState.WITHDRAWN:
         return families.SPENT(
             "Release {release} was withdrawn: {reason}. Its charge is spent.",
@@ -332,4 +334,18 @@ def spent_failure(dataset: str, charge: Charge) -> SpentFailure:
         "To publish this version under a new charge, add --new-charge.",
         release=name,
         mu=charge.guarantee.mu,
+    )
+
+
+def _step_failure(release: str, charge: Charge) -> SpentFailure:
+    """The error for a step of a series that cannot be answered with a release."""
+    withdrawn = charge.state is ChargeState.WITHDRAWN
+    return families.SPENT(
+        "Release {release} of step {version} was {state}: a step is never drawn again for the same "
+        "charge.",
+        "Publish step {version} under a new charge: run 'gramercy release REQUEST --period "
+        "{version} --new-charge'. It shows the charge, and asks.",
+        release=release,
+        version=charge.version,
+        state=f"withdrawn ({charge.reason.rstrip('.')})" if withdrawn else "interrupted",
     )

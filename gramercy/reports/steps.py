@@ -82,6 +82,7 @@ class PlannedStep:
     # The versions that would be published, oldest first: earlier steps that are missing, and this
     published: tuple[str, ...]
     included: bool  # whether a charge that was made includes it
+    again: bool  # whether it was charged before, and is drawn again for a charge of its own
     rows_are_public: bool  # whether the number of rows of every step is
 
     def described(self) -> dict[str, object]:
@@ -96,4 +97,5 @@ class PlannedStep:
             "relative_noise": asdict(self.noise),
             "published": list(self.published),
             "included": self.included,
+            "again": self.again,
         }

@@ -125,11 +125,14 @@ def planned_step(plan: Plan, preview: BudgetPreview) -> PlannedStep | None:
     facts = plan.spec.cumulative
     if facts is None:
         return None
+    charged_before = preview.previous_charge is not None
+    again = charged_before and decide(plan, preview.previous_charge) is Decision.CHARGE
     return PlannedStep(
         facts=facts,
         noise=StepNoise.of(facts),
         published=(*unpublished(plan, preview.earlier), plan.request.version),
-        included=preview.due.mu == 0,
+        included=not again and (charged_before or preview.due.mu == 0),
+        again=again,
         rows_are_public=plan.contract.neighbours.count_is_public,
     )
 

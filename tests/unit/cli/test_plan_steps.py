@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gramercy.cli.plan_text import plan_facts, print_plan
 from gramercy.common.prefix_sums import PrefixSums
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import preview_budget
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json
 from tests.unit.pipeline.test_cumulative import catch_up, visits, written
@@ -82,6 +87,28 @@ def test_check_counts_the_rows_of_every_step(
     complete = written(tmp_path, "2026-Q1-03", table, normalisation=CLIP)
     problems = run_json("check", complete, capsys=capsys)["problems"]
     assert families.VERSION_NOT_FINAL.code not in [each["code"] for each in problems]
+
+
+@pytest.mark.slow
+def test_plan_of_a_step_that_is_drawn_again_shows_what_that_adds(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catch_up(written(tmp_path, "2026-Q1-02", visits(), normalisation=CLIP))
+    request = tmp_path / "request.yaml"
+    published = run_json("plan", request, capsys=capsys)["cumulative"]
+    assert (published["included"], published["again"]) == (True, False)
+    assert (
+        run_command("withdraw", "toy/2026-Q1-02-r2", "--reason", "late", "--yes", capsys=capsys)[0]
+        == 0
+    )
+    err = run_command("release", request, "--yes", capsys=capsys)[2]
+    assert "--period 2026-Q1-02 --new-charge" in " ".join(err.split())
+    plan = make_plan(Context.default(), read_request(request)).with_new_charge("2026-Q1-02-r2")
+    preview = preview_budget(Context.default(), plan)
+    step = plan_facts(plan, preview)["cumulative"]
+    assert (step["included"], step["again"]) == (False, True)
+    print_plan(plan, preview)
+    assert f"{preview.due.mu:.6g}-GDP" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("months", "warned"), [((1, 2), 1), ((1,), 2), ((2,), 1), ((2, 3), 0)])
