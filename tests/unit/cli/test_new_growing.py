@@ -119,6 +119,7 @@ def test_table_that_an_option_took_is_named(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
 def test_draft_is_planned_and_published(
     tmp_path: Path,
     answer: Answer,
