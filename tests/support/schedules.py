@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -104,8 +105,9 @@ class Schedule:
         return len(flow_runs(self.api, "release", "SCHEDULED")) >= 3
 
     def move_to(self, *moment: int) -> None:
-        """Go on at this date and time, UTC."""
+        """Go on at this date and time, UTC, which all processes have read when this returns."""
         self._clock.move_to(_utc(*moment))
+        time.sleep(1.5)  # they read it once a second
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         wait_for(condition, 300, self._folder / "worker.log")

@@ -119,7 +119,7 @@ def test_check_warns_of_last_steps_without_rows(
     months: tuple[int, ...],
     warned: int,
 ) -> None:
-    """also where most steps are empty; first ones without rows are before the table begins."""
+    """Also where most steps are empty; first ones without rows are before the table begins."""
     table = visits()
     kept = table[[day.year == 2026 and day.month in months for day in table.visited]]
     request = written(tmp_path, "2026-Q1-03", kept, normalisation=CLIP)
