@@ -205,7 +205,7 @@ def listed(
     period: str, withdrawn: str | None = None, kind: str = "second-moment", column: str = "a"
 ) -> Any:
     facts = SimpleNamespace(
-        period=period, publication=publications[kind], names=["(intercept)", column]
+        period=period, step=None, publication=publications[kind], names=["(intercept)", column]
     )
     return SimpleNamespace(facts=facts, withdrawn=withdrawn, key=("toy", period))
 
