@@ -37,7 +37,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import due, series_charge
+from gramercy.pipeline.plan.step_charges import charged_series, due, series_charge
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
 from gramercy.pipeline.publish.drawing import (
@@ -276,7 +276,7 @@ def replay(context: Context, plan: Plan) -> str | None:
             # Refuse now what would be refused after reading the table.
             run.check_ledger_is_complete()
             check_budget(run.dataset, statement, due(run.ledger, plan))
-            check_continues(context, plan)
+            check_continues(context, plan, charged_series(run.ledger, plan))
             run.check_space()
             return None
     changed: bool | None = None  # not known of a table that is copied, or that grows

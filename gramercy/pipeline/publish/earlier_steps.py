@@ -13,16 +13,16 @@ from gramercy.archive.bundles.bundle_kinds import read_release_manifest
 from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SUMS, check_file, file_digest
-from gramercy.ledger import check_before
+from gramercy.ledger import ChargedSeries, check_before
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import charged_series, earlier_charges
+from gramercy.pipeline.plan.step_charges import charged_series
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.schemas import families, wordings
-from gramercy.schemas.facts import CumulativeFacts, EarlierStep
+from gramercy.schemas.facts import EarlierStep
 from gramercy.schemas.manifest import SHARED_BY_STEPS, ReleaseManifest
 from gramercy.tables.sums.streaming import Accumulated
 
@@ -44,9 +44,10 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         return plan
     if len(data.sums.part_sums) != plan.spec.slices * plan.spec.groups_count:
         raise wordings.sums_not_as_planned()
-    newest = check_continues(context, plan)
+    charged = charged_series(context.ledger, plan)
+    newest = check_continues(context, plan, charged)
     earlier, published = list[EarlierStep](), list[tuple[Encoded, ...]]()
-    charges = earlier_charges(context.ledger, plan)
+    charges = charged.before(facts.step)
     check_before(plan.contract.id, plan.request.version, charges)
     for charge in charges:
         if charge is None or newest is None:
@@ -63,22 +64,23 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     context.read_steps.clear()  # a run that catches up reads each step once
     context.read_steps.update(zip((each.sha256 for each in earlier), published, strict=True))
     update = {
-        "draws": charged_series(context.ledger, plan).draws(facts.step),
+        "draws": charged.draws(facts.step),
         "earlier": tuple(earlier),
-        "rows": _public_rows(context, plan, facts, data.sums),
+        "rows": _public_rows(context, plan, charged, data.sums),
     }
     spec = plan.spec.model_copy(update={"cumulative": facts.model_copy(update=update)})
     return replace(plan, spec=spec, calibration=calibrate(spec), earlier=tuple(published))
 
 
-def check_continues(context: Context, plan: Plan) -> ReleaseManifest | None:
+def check_continues(context: Context, plan: Plan, charged: ChargedSeries) -> ReleaseManifest | None:
     """Refuse a step whose numbers could not be decoded together with those of earlier ones.
 
     A contract may state other public facts since then, such as another number of rows, to which the
     lattice of integer rows is fitted. Returns the manifest of the last earlier step, if one is
     published.
     """
-    charges = earlier_charges(context.ledger, plan)
+    facts = plan.spec.cumulative
+    charges = charged.before(facts.step) if facts else []
     published = [each.release for each in charges if each is not None and each.is_published]
     if not published:
         return None
@@ -112,7 +114,7 @@ def _exact_rows(steps: int, sums: Accumulated) -> tuple[int, ...]:
 
 
 def _public_rows(
-    context: Context, plan: Plan, facts: CumulativeFacts, sums: Accumulated
+    context: Context, plan: Plan, charged: ChargedSeries, sums: Accumulated
 ) -> tuple[int, ...]:
     """The number of rows of every step so far; empty where it is private.
 
@@ -120,10 +122,10 @@ def _public_rows(
     """
     if not plan.contract.neighbours.count_is_public:
         return ()
-    found = _exact_rows(facts.step, sums)
+    found = _exact_rows(plan.spec.slices, sums)
     published = [
         (each.series.step, context.archive.release(plan.contract.id, each.release))
-        for each in charged_series(context.ledger, plan).charges
+        for each in charged.charges
         if each.series is not None and each.state.was_published
     ]
     folders = [folder for _, folder in sorted(published) if context.archive.contains(folder)]
