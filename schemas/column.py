@@ -51,6 +51,11 @@ class ColumnKind(Model):
 
     key: ClassVar[str] = ""
 
+    @classmethod
+    def is_declared_by(cls, keys: Mapping[str, Any]) -> bool:
+        """Whether a declaration with these keys is of this kind."""
+        return not cls.key or cls.key in keys
+
     @property
     def categories(self) -> tuple[str | float, ...] | None:
         """The categories; None for numbers."""
@@ -306,7 +311,7 @@ class Levels(ColumnKind):
         return {"name": name, "levels": list(self.levels)}
 
 
-# The first whose key a declaration has; the last one has no key.
+# The first by which a declaration is recognised; the last one has no key.
 KINDS: list[type[ColumnKind]] = [Levels, Column]
 
 
@@ -325,8 +330,8 @@ def _tag(kind: type[ColumnKind]) -> str:
 def _declared(column: Any) -> str:
     if isinstance(column, ColumnKind):
         return _tag(type(column))
-    keys = column if isinstance(column, Mapping) else ()
-    return _tag(next((kind for kind in KINDS if kind.key in keys), KINDS[-1]))
+    keys = column if isinstance(column, Mapping) else {}
+    return _tag(next(kind for kind in KINDS if kind.is_declared_by(keys)))
 
 
 AnyColumn = Annotated[Column | Levels, _DeclaredKind()]

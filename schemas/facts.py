@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import level_names
+from gramercy.schemas.derived import DerivedFacts
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import (
     Delta,
@@ -47,13 +48,17 @@ class DatasetFacts(Model):
 
 
 class ColumnFacts(Model):
-    """A numeric column, with the centre and scale in use."""
+    """A numeric column, with the centre and scale in use.
+
+    `derived` states of which columns it is a function, and which; null if it is in the table.
+    """
 
     name: str
     lower: Real
     upper: Real
     centre: Real
     scale: Positive
+    derived: DerivedFacts | None = None
 
 
 class LevelsFacts(Model):

@@ -12,12 +12,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from gramercy.schemas import families
 from gramercy.schemas.database import CopiedTable, DatabaseTable
-from gramercy.schemas.model import Model
+from gramercy.schemas.notation import NumberNotation
 from gramercy.schemas.periods import SelectedPeriod
 from gramercy.schemas.url import without_secrets
 
 Separator = Literal[",", ";", "\t", "|"]
-Decimal = Literal[".", ","]
 # Encodings in which a line end is one character after any other: in others, such as
 # those for Chinese and Japanese, a broken character could swallow the end of its line.
 Encoding = Literal[
@@ -25,23 +24,27 @@ Encoding = Literal[
 ]
 
 
-class CsvFormat(Model):
+class CsvFormat(NumberNotation):
     """How CSV files are written.
 
     Parameters
     ----------
     separator
         What separates the fields of a line.
-    decimal
-        The decimal mark of numbers. With a comma, a cell that contains a dot is not a number.
     encoding
         The encoding of the text. UTF-8 and UTF-16 may start with a byte order mark; UTF-16 without
         one is little-endian.
+    header
+        The number of the line with the names of columns, from 1. Lines before it are skipped.
+    comment
+        A character such as ``#``: lines that start with it are left out, before the header is
+        counted and after it.
     """
 
     separator: Separator = ","
-    decimal: Decimal = "."
     encoding: Encoding = "utf-8"
+    header: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
+    comment: Annotated[str, Field(pattern=r"^[!-/:-@\[-`{-~]$")] | None = None
 
     @model_validator(mode="after")
     def _check_marks(self) -> Self:
@@ -64,11 +67,6 @@ class Files(CsvFormat):
     separator
         What separates the fields of a line. Where it is stated, files whose names end in ``.tsv``,
         ``.tab``, ``.psv``, ``.txt`` or ``.dat`` are read as CSV as well.
-    decimal
-        The decimal mark of numbers. With a comma, a cell that contains a dot is not a number.
-    encoding
-        The encoding of the text. UTF-8 and UTF-16 may start with a byte order mark; UTF-16 without
-        one is little-endian.
     """
 
     path: Annotated[str, Field(min_length=1)]
@@ -76,7 +74,7 @@ class Files(CsvFormat):
     @property
     def csv(self) -> CsvFormat:
         """The format of CSV files."""
-        return CsvFormat(separator=self.separator, decimal=self.decimal, encoding=self.encoding)
+        return CsvFormat(**{key: getattr(self, key) for key in CsvFormat.model_fields})
 
 
 class CopiedFiles(Files):

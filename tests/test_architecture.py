@@ -36,7 +36,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     "gramercy.pipeline": {
         "catalogue": {"publish", "plan"},
         "verify": {"publish", "plan"},
-        "publish": {"plan"},
+        "publish": {"plan", "validation"},
+        "validation": {"plan"},
         "plan": set(),
         "demo": set(),
     },
@@ -49,7 +50,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
 }
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
 # They define and run the expectation suite of a contract.
-USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/publish/expectations.py"}
+USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/validation/suite.py"}
 # At the top of the repository, and linked into the package.
 LINKED = {"flows", "tasks", "estimators", "schemas"}
 

@@ -41,7 +41,7 @@ from gramercy.pipeline.plan.planning import (
 from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.series import planned_series, withdrawn_constants
-from gramercy.pipeline.publish.expectations import save_suite
+from gramercy.pipeline.validation.suite import save_suite
 
 
 def plan(

@@ -477,7 +477,7 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     estimated = spec.scaling is not None
     columns = {
         facts.name: contract.columns[facts.name].in_use(
-            facts.model_dump(exclude={"name"}), estimated=estimated
+            facts.model_dump(exclude={"name", "derived"}), estimated=estimated
         )
         for facts in spec.columns
     }

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.notation import PLAIN, NumberNotation
 from gramercy.schemas.source import AnySource
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.byte_streams import DecompressionError
@@ -158,6 +159,11 @@ class SourceFile:
     row_groups: tuple[int, ...] | None = None
     # the source in the contract, which may state how the file is written
     source: AnySource | None = field(default=None, repr=False)
+
+    @property
+    def notation(self) -> NumberNotation:
+        """How numbers are written that are text, as the contract states it."""
+        return self.source.notation if isinstance(self.source, NumberNotation) else PLAIN
 
     def info(self) -> dict[str, Any]:
         """What the store reports about the file, such as its size and date."""

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gramercy.schemas.notation import PLAIN, NumberNotation
+
 Levels = Sequence[str | float]
 
 IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -57,7 +59,9 @@ class Coding(ABC):
 
 @dataclass(frozen=True)
 class Numbers(Coding):
-    """Cells are numbers, as numbers or as text."""
+    """Cells are numbers, as numbers or as text in a notation."""
+
+    notation: NumberNotation = PLAIN
 
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):
@@ -122,12 +126,15 @@ class Lookup(Coding):
         return indices
 
 
-def coding_of(declared: Any) -> Coding:
-    """The coding of a column of numbers (None), of levels (a sequence), or of an index."""
+def coding_of(declared: Any, notation: NumberNotation = PLAIN) -> Coding:
+    """The coding of a column of numbers (None), of levels (a sequence), or of an index.
+
+    `notation`: how numbers are written that are text.
+    """
     if isinstance(declared, Coding):
         return declared
     if declared is None:
-        return Numbers()
+        return Numbers(notation)
     return LevelIndices(tuple(declared)) if isinstance(declared, Sequence) else Lookup(declared)
 
 

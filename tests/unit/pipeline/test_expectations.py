@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from gramercy.pipeline.plan.checking import check_table
-from gramercy.pipeline.publish.expectations import (
+from gramercy.pipeline.validation.suite import (
     SCHEMA,
     VALUES,
     expectation_suite,

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.pipeline.plan.checking import check_table_header
-from gramercy.pipeline.publish.expectations import (
+from gramercy.pipeline.validation.suite import (
     SCHEMA,
     expectation_suite,
     silence_great_expectations,

@@ -1,0 +1,1 @@
+"""Compare a table with its contract."""
