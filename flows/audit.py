@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import utc_now
 from gramercy.pipeline.verify.auditing import new_audit_folder
 from gramercy.schemas import families
 from gramercy.tasks import steps
-from gramercy.tasks.history import attach_audit, read_history
+from gramercy.tasks.history import attach_audit, name_run, read_history
 from gramercy.tasks.policy import private_flow
 
 
@@ -42,6 +43,7 @@ def audit_into(folder: Path) -> Callable[[], str]:
 
 
 def _steps(context: Context, target: Path) -> str:
+    name_run(f"audit {utc_now():%Y-%m-%d}")
     page, discrepancies = steps.audit(context, read_history(context.ledger), target)
     attach_audit(page, discrepancies)
     if discrepancies:

@@ -36,7 +36,7 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.request import PERIOD
-from gramercy.tasks.history import HOME
+from gramercy.tasks.history import HOME, dataset_tag
 
 POOL = "gramercy"
 _PAGE = 100  # deployments that are fetched at a time
@@ -142,6 +142,7 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
         )
     return {
         "name": plan.contract.id,
+        "tags": [dataset_tag(plan.contract.id)],  # its runs have them before they start
         "description": f"Publish the data set {plan.contract.id}.",
         "schedules": [{"slug": "schedule", "cron": cron, "timezone": timezone}],
         "parameters": parameters,
@@ -168,7 +169,7 @@ def _deployment(facts: Mapping[str, Any], pool: str, home: Home) -> RunnerDeploy
         triggers=[
             DeploymentEventTrigger(**each, match=match) for each in facts.get("triggers", [])
         ],
-        tags=[served_tag(home)],
+        tags=[*facts.get("tags", []), served_tag(home)],
         work_pool_name=pool,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )

@@ -11,7 +11,7 @@ from gramercy.pipeline.plan.request_model import AnyEstimator
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
-from gramercy.tasks.history import attach_estimates, tag_run
+from gramercy.tasks.history import attach_estimates, describe_run
 from gramercy.tasks.policy import private_flow
 
 
@@ -54,7 +54,7 @@ def _estimate(release: str, estimates: tuple[AnyEstimator, ...], *, pages: bool)
     dataset, _, name = release.partition("/")
     context = Context.default()
     context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
-    tag_run(context, dataset, release)
+    describe_run(context, dataset, name, release)
     made, failures = [], []
     for each in estimates:
         try:

@@ -21,10 +21,10 @@ from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
 from gramercy.tasks.history import (
     attach_release,
+    describe_run,
     emit_published,
     log_ledger_head,
     scheduled_time,
-    tag_run,
     verify_against_history,
 )
 from gramercy.tasks.policy import log_fact, private_flow
@@ -51,6 +51,7 @@ def release(request: Request) -> list[str]:
     """
     context, at = Context.default(), scheduled_time()
     check_request(context, request)
+    describe_run(context, request.dataset, request.version)  # its plan may be refused
     if (first_due := waits_until(context, request, at)) is not None:
         log_fact(
             f"Nothing to publish: the first step of the series is complete on {first_due}. "
@@ -84,9 +85,9 @@ def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, lis
 
 
 def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -> list[str]:
-    dataset, done = plan.contract.id, list[str]()
+    dataset, version, done = plan.contract.id, plan.request.version, list[str]()
     remove_abandoned_copies(context.home)
-    tag_run(context, dataset, charges=True)
+    describe_run(context, dataset, version, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
     before = unfinished_window(context, plan)
@@ -95,7 +96,7 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
             for each, name in _published(context, last, reports):
                 emit_published(context.home, each, name)  # before anything that may still fail
                 done.append(f"{dataset}/{name}")
-                tag_run(context, dataset, *done, charges=True)
+                describe_run(context, dataset, version, *done, charges=True)
                 attach_release(context, dataset, name)
     finally:
         if done:

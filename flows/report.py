@@ -11,7 +11,7 @@ from gramercy.pipeline.plan.request_model import AnyEstimator
 from gramercy.pipeline.publish import attachments
 from gramercy.schemas.errors import RequestError, StepFailed
 from gramercy.tasks import steps
-from gramercy.tasks.history import attach_report, tag_run
+from gramercy.tasks.history import attach_report, describe_run
 from gramercy.tasks.policy import private_flow, typed_errors_only
 
 look_up = typed_errors_only(attachments.estimate)  # not a step of the run that is shown again
@@ -54,7 +54,7 @@ def _report(release: str, estimates: tuple[AnyEstimator, ...], *, pages: bool) -
     dataset, _, name = release.partition("/")
     context = Context.default()
     context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
-    tag_run(context, dataset, release)
+    describe_run(context, dataset, name, release)
     included = []
     try:
         for each in estimates:

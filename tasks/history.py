@@ -47,6 +47,11 @@ _RECENT = 20  # artifacts to look at; some may not be anchors
 _RELEASE, _LEDGER = "release:", "ledger:"  # prefixes of tags
 
 
+def dataset_tag(dataset: str) -> str:
+    """The tag of every run for this data set, and of the deployments of its releases."""
+    return f"dataset:{dataset}"
+
+
 def ledger_tag(ledger_id: str) -> str:
     """The tag of every run that charges this ledger."""
     return f"{_LEDGER}{ledger_id}"
@@ -79,7 +84,7 @@ def _tag_values(run: FlowRun, prefix: str) -> list[str]:
 def _charged_elsewhere(dataset: str, ledger_id: str) -> Iterator[Notice]:
     """Releases of a data set of this name that were charged to another ledger."""
     by_ledger: dict[str, set[str]] = {}
-    for run in _runs(f"dataset:{dataset}"):
+    for run in _runs(dataset_tag(dataset)):
         for other_id in set(_tag_values(run, _LEDGER)) - {ledger_id}:
             by_ledger.setdefault(other_id, set()).update(_tag_values(run, _RELEASE))
     for other_id, releases in sorted(by_ledger.items()):
@@ -144,16 +149,31 @@ def scheduled_time() -> datetime.datetime:
     return datetime.datetime.fromtimestamp(scheduled.timestamp(), datetime.UTC)
 
 
-def tag_run(context: Context, dataset: str, *releases: str, charges: bool = False) -> None:
-    """Tag this run by data set and releases, and by the ledger if it charges one, for audits.
+def describe_run(
+    context: Context, dataset: str, version: str, *releases: str, charges: bool = False
+) -> None:
+    """Name this run, and tag it by data set and releases, and by the ledger if it charges one.
 
-    `releases`: ``<dataset>/<release id>`` of all that it made or returned so far.
+    Audits find runs by these tags.
+
+    Parameters
+    ----------
+    version
+        The version that is published, or the release id of which an estimate or a report is made.
+    releases
+        ``<dataset>/<release id>`` of all that it made or returned so far.
     """
     _ = context.home.public_url  # refused before anything is charged
-    tags = {*flow_run.tags, f"dataset:{dataset}", *(f"{_RELEASE}{each}" for each in releases)}
+    tags = {*flow_run.tags, dataset_tag(dataset), *(f"{_RELEASE}{each}" for each in releases)}
     tags |= {ledger_tag(context.ledger.head().ledger)} if charges else set()
     with get_client(sync_client=True) as client:
-        client.update_flow_run(flow_run.id, tags=sorted(tags))
+        client.update_flow_run(flow_run.id, name=f"{dataset} {version}", tags=sorted(tags))
+
+
+def name_run(name: str) -> None:
+    """Name this run, which is not for one data set."""
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(flow_run.id, name=name)
 
 
 def log_ledger_head(context: Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import datetime
 import itertools
 import json
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from prefect import Task
 from prefect.cache_policies import INPUTS
+from prefect.client.schemas.objects import FlowRun
 from prefect.settings import get_current_settings
 
 from gramercy.archive.store.opening import open_archive
@@ -38,8 +40,8 @@ def tag_of_ledger() -> str:
     return ledger_tag(Ledger.of(Home.default()).head().ledger)
 
 
-def tags_of(flow: str) -> set[str]:
-    """Tags of the last finished run of a flow."""
+def last_run(flow: str) -> FlowRun:
+    """The last run of a flow."""
     from prefect import get_client
     from prefect.client.schemas.filters import FlowFilter, FlowFilterName
     from prefect.client.schemas.sorting import FlowRunSort
@@ -50,7 +52,12 @@ def tags_of(flow: str) -> set[str]:
             sort=FlowRunSort.START_TIME_DESC,
             limit=1,
         )
-    return set(last[0].tags)
+    return last[0]
+
+
+def tags_of(flow: str) -> set[str]:
+    """Tags of the last run of a flow."""
+    return set(last_run(flow).tags)
 
 
 @pytest.mark.slow
@@ -82,6 +89,36 @@ def test_a_series_publishes_its_missing_steps_in_order(tmp_path: Path, home: Pat
     ]
     assert release(request) == names[-1:]
     assert len(ledger.charges("toy")) == 3
+
+
+def test_runs_are_named_by_data_set_and_version(tmp_path: Path) -> None:
+    from gramercy.flows.audit import audit
+    from gramercy.flows.estimate import estimate
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
+
+    request = read_registered(write_request(tmp_path, request={"version": "%Y-%m"}))
+    at = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
+    with pytest.MonkeyPatch.context() as patch:
+        for function in ("scheduled_time", "utc_now"):
+            patch.setattr(f"gramercy.flows.release.{function}", lambda: at)
+        (made,) = release(request)
+    assert last_run("release").name == "toy 2026-11"
+    for flow in (estimate, report):
+        flow(made, ())
+        assert last_run(flow.__name__).name == "toy 2026-11-r1"
+    audit()
+    assert last_run("audit").name.startswith("audit 20")
+
+
+def test_runs_that_fail_early_are_found_by_their_data_set(tmp_path: Path) -> None:
+    from gramercy.flows.release import release
+
+    late = read_registered(write_request(tmp_path, request={"version": "v1"}))
+    with raises(families.PERIOD, dataset="toy"):
+        release(late.model_copy(update={"version": "{period}"}))
+    failed = last_run("release")
+    assert (failed.name, "dataset:toy" in failed.tags) == ("toy {period}", True)
 
 
 @pytest.mark.slow

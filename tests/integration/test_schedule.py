@@ -18,7 +18,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
-from gramercy.tasks.history import HOME
+from gramercy.tasks.history import HOME, dataset_tag
 from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
 
@@ -213,7 +213,8 @@ def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
     names = [each.name for each in served]
     assert names == ["toy@cardiology", *["published@cardiology"] * 2, "weekly@cardiology"]
     assert {each.work_pool_name for each in served} == {"cardiology"}
-    assert {tuple(each.tags) for each in served} == {(served_tag(Home(home)),)}
+    assert all(served_tag(Home(home)) in each.tags for each in served)
+    assert ["dataset:toy" in each.tags for each in served] == [True, False, False, False]
     triggers: list[Any] = [trigger for each in served for trigger in each.triggers]
     assert [each.match.root for each in triggers] == [{HOME: Home(home).address}] * 2
     for pool in ("", "Prefect", "prefect-pool", "two words", "a/b"):
@@ -227,7 +228,8 @@ def test_deployments_are_those_of_prefect_yaml() -> None:
     released = [each for each in stated if each["entrypoint"] == "gramercy.flows.release.release"]
     assert [each["name"] for each in released] == ["weekly", "monthly", "series"]
     for each in released:
-        Request.model_validate(each["parameters"]["request"])
+        stated_request = Request.model_validate(each["parameters"]["request"])
+        assert each["tags"] == [dataset_tag(stated_request.dataset)]
     stated = stated[len(released) :]
     created = deployments(Context.default(), [], "30 1 * * *", "UTC")
     for deployment, facts in zip(created, stated, strict=True):

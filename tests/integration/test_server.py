@@ -83,6 +83,11 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         # The scheduler creates the planned runs.
         planned = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
         wait_for(lambda: len(post(api, "/flow_runs/filter", planned)) > 0, 60, logs)
+        of_weekly = {"flow_runs": {"deployment_id": {"any_": [weekly["id"]]}}}
+        assert all(
+            "dataset:outpatients" in each["tags"]
+            for each in post(api, "/flow_runs/filter", of_weekly)
+        )
         # `gramercy serve` removes only deployments that it made before and no longer serves.
         context = Context.default()
         requests_of_home = [read_registered(write_request(tmp_path, request={"version": "%Y"}))]
@@ -155,6 +160,10 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         runs = post(api, "/flow_runs/filter", tagged)
         assert {run["deployment_id"] for run in runs} == ran
         assert all("dataset:outpatients" in run["tags"] for run in runs)
+        version = done[1].rpartition("-")[0]
+        assert {run["name"] for run in runs} == {
+            f"outpatients {each}" for each in (version, done[1])
+        }
         (audited,) = (home / "audits").glob("*/audit.json")
         audit_facts = json.loads(audited.read_text())
         assert (audit_facts["discrepancies"], audit_facts["notes"]) == ([], [])
