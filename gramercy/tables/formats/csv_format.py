@@ -27,7 +27,13 @@ from gramercy.schemas.url import path_of
 from gramercy.tables.batches import MalformedLines, in_order
 from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
 from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
-from gramercy.tables.formats.table_format import ANY, SourceFile, TableFormat
+from gramercy.tables.formats.table_format import (
+    ANY,
+    SampledRows,
+    SourceFile,
+    TableFormat,
+    short_texts,
+)
 from gramercy.tables.formats.values import Coding
 
 # Ends of names of text files that are CSV only where the contract states their separator.
@@ -70,6 +76,26 @@ class CsvTables(TableFormat):
                     for cells in map(parser.with_persons, part):
                         for start in range(0, cells.shape[1], rows):
                             yield cells[:, start : start + rows]
+
+    def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
+        """Rows of the beginning, and of a file that is not compressed of the middle and the end."""
+        texts = _Texts(file, columns)
+        third = max(1, rows // 3)
+        first, everything = _first_lines(file, texts.records)
+        head = texts.table(first)
+        if everything and head.num_rows <= rows:
+            return SampledRows(head, complete=True, has_last=True)
+        if everything:
+            middle, tail = head.slice(head.num_rows // 2 - third // 2), head
+        else:
+            window = max(_WINDOW, len(first) * third // max(1, head.num_rows))
+            later = _later_lines(file, window)
+            if later is None:
+                return SampledRows(head.slice(0, rows))
+            middle, tail = map(texts.table, later)
+        last = tail.slice(max(0, tail.num_rows - third))
+        cells = pa.concat_tables([head.slice(0, third), middle.slice(0, third), last])
+        return SampledRows(cells, has_last=True)
 
 
 def _written(file: SourceFile) -> CsvFormat:
@@ -237,6 +263,74 @@ class _Parser:
         if table is None:
             raise _OtherWidth
         return table, other_lines
+
+
+_WINDOW = 1 << 20  # bytes of a sample in the middle and at the end
+
+
+def _first_lines(file: SourceFile, records: Records) -> tuple[bytes, bool]:
+    """Lines after the header, and whether these are all."""
+    with _open(file) as stream:
+        blocks = records.blocks(stream)
+        first = next(blocks, b"").partition(b"\n")[2]
+        second = next(blocks, b"")  # a last line without an end is a block of its own
+        everything = next(blocks, None) is None
+        return first + second if everything else first, everything
+
+
+def _later_lines(file: SourceFile, window: int) -> tuple[bytes, bytes] | None:
+    """Lines in the middle and at the end of a large file; None if it must be read in order."""
+    compressed = fsspec.utils.infer_compression(path_of(file.path)) is not None
+    encoding = _written(file).encoding
+    if compressed or encoding == "utf-16":  # whose lines end between bytes
+        return None
+    with open_bytes(file) as stream:
+        if not stream.seekable():
+            return None
+        size = stream.seek(0, io.SEEK_END)
+        window = min(window, size // 3)
+        found = []
+        for start in ((size - window) // 2, size - window):
+            stream.seek(start)
+            text = as_utf8(io.BytesIO(stream.read(window)), encoding).read()
+            found.append(text.partition(b"\n")[2])
+    middle, tail = found
+    return middle[: middle.rfind(b"\n") + 1], tail if tail.endswith(b"\n") else tail + b"\n"
+
+
+class _Texts:
+    """Cells of records as text; a missing one is null, and other lines are left out."""
+
+    def __init__(self, file: SourceFile, columns: Sequence[str]) -> None:
+        self._names, self._columns = read_header(file), list(columns)
+        self._csv = _written(file)
+        self.records = Records(None, self._csv.separator.encode())
+
+    def table(self, lines: bytes) -> pa.Table:
+        """The records of some lines."""
+        pieces, _ = self.records.of_block(lines)
+        schema = pa.schema([(name, pa.string()) for name in self._columns])
+        tables = [self._read(piece) for piece in pieces if piece]
+        return pa.concat_tables([schema.empty_table(), *tables])
+
+    def _read(self, piece: bytes) -> pa.Table:
+        table = pacsv.read_csv(
+            _arrow_stream(piece),
+            read_options=pacsv.ReadOptions(
+                block_size=len(piece) + _ROOM, use_threads=False, column_names=self._names
+            ),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self._csv.separator, invalid_row_handler=lambda _: "skip"
+            ),
+            convert_options=pacsv.ConvertOptions(
+                check_utf8=False,
+                include_columns=self._columns,
+                column_types=dict.fromkeys(self._columns, pa.string()),
+                null_values=MISSING,
+                strings_can_be_null=True,
+            ),
+        )
+        return pa.table({name: short_texts(table[name].combine_chunks()) for name in self._columns})
 
 
 def _arrow_stream(data: bytes) -> pa.BufferReader:

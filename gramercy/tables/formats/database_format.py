@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +11,13 @@ from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.source import AnySource, display_name
 from gramercy.tables.batches import EXCESS_ROWS
 from gramercy.tables.formats.private_copy import new_copy
-from gramercy.tables.formats.table_format import CopiedColumns, CopiedFormat, SourceFile
+from gramercy.tables.formats.table_format import (
+    MOST_TEXT,
+    CopiedColumns,
+    CopiedFormat,
+    SampledRows,
+    SourceFile,
+)
 
 
 class DatabaseTables(CopiedFormat):
@@ -46,6 +52,14 @@ class DatabaseTables(CopiedFormat):
                 on_rows(len(batch[0]))
                 if writer.rows > limit:  # a query may be endless
                     break
+
+    def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
+        """The rows that a bounded statement of its own finds first."""
+        from gramercy.tables.formats.database_relation import first_rows
+
+        cells = first_rows(_table(file), columns, rows + 1, MOST_TEXT)
+        everything = cells.num_rows <= rows
+        return SampledRows(cells.slice(0, rows), complete=everything)
 
 
 def _table(file: SourceFile) -> DatabaseTable:

@@ -300,6 +300,28 @@ def open_rows(
         yield schema, _batches(options.execute(select), list(convert.values()))
 
 
+def first_rows(
+    table: DatabaseTable, columns: Sequence[str], rows: int, most_bytes: int
+) -> pa.Table:
+    """Some rows as they are stored: numbers where all cells of a column are numbers, else text."""
+    with connected(table) as connection:
+        types = dict(stated_columns(connection, table))
+        selected = {name: (types[name], most_bytes) for name in columns}
+        sqlite = connection.dialect.name == "sqlite"
+        fetched = connection.execute(statement(table, selected, sqlite=sqlite).limit(rows)).all()
+    cells = zip(*fetched, strict=True) if fetched else ([] for _ in columns)
+    return pa.table({name: _stored(each) for name, each in zip(columns, cells, strict=True)})
+
+
+def _stored(cells: Cells) -> pa.Array:
+    if any(isinstance(cell, str | bytes) for cell in cells):
+        return texts(cells)
+    try:
+        return pa.array(cells)
+    except _NOT_OF_THE_TYPE:
+        return numbers(cells)
+
+
 def _batches(found: Any, convert: list[Convert]) -> Iterator[list[pa.Array]]:
     for fetched in found.partitions():
         cells = zip(*fetched, strict=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,8 +23,15 @@ from gramercy.common.extras import is_installed
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.source import AnySource, Files, display_name, location
+from gramercy.tables.formats.parquet_format import ParquetTables
 from gramercy.tables.formats.private_copy import Constants, new_copy
-from gramercy.tables.formats.table_format import CopiedColumns, CopiedFormat, SourceFile, type_name
+from gramercy.tables.formats.table_format import (
+    CopiedColumns,
+    CopiedFormat,
+    SampledRows,
+    SourceFile,
+    type_name,
+)
 
 
 def _delta_feature_not_supported(source: str, feature: str) -> TableError:
@@ -73,6 +80,29 @@ class DeltaTables(CopiedFormat):
         with new_copy(folder) as copy:
             for path, constants in _files(table, file):
                 on_rows(copy.add_file(path, columns.names, constants))
+
+    def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
+        """Rows of the first file of the present version, of one in the middle, and of the last."""
+        files = list(_files(_open_log(file), file))
+        chosen = [files[k] for k in sorted({0, len(files) // 2, len(files) - 1})] if files else []
+        found = []
+        for path, constants in chosen:
+            part = SourceFile(file.fs, path, ParquetTables(), file.display_name)
+            stored = {name for name, _ in part.columns()}
+            read = part.sample([x for x in columns if x in stored], rows // len(chosen) or 1)
+            absent = [name for name in columns if name not in stored]
+            cells = read.cells
+            for name in absent:
+                text = pa.array([constants.get(name)] * cells.num_rows, pa.string())
+                cells = cells.append_column(name, text)
+            found.append((cells.select(list(columns)), read.complete))
+        cells = (
+            pa.concat_tables([x for x, _ in found], promote_options="permissive")
+            if found
+            else pa.table({})
+        )
+        complete = len(chosen) == len(files) and all(each for _, each in found)
+        return SampledRows(cells, complete=complete)
 
 
 def _open_log(file: SourceFile) -> Any:

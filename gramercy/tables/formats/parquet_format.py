@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from gramercy.schemas.source import AnySource
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats.table_format import SourceFile, TableFormat, type_name
+from gramercy.tables.formats.table_format import (
+    SampledRows,
+    SourceFile,
+    TableFormat,
+    short_texts,
+    type_name,
+)
 from gramercy.tables.formats.values import Coding
 
 Array = NDArray[np.float64]
@@ -32,6 +38,7 @@ _TEXTS = 64 << 20  # for the texts of a batch
 _READ_AHEAD = 64 << 20  # for the columns of a row group; larger ones are read in parts
 _PART = 256 << 10  # for such a part, of one column
 _LONG = 16 << 10  # for a text that may be repeated in every row of a batch
+_SKIPPED = 1 << 26  # cells before those at the end of a row group, in a sample
 _LENGTH = 4  # before each text outside of a dictionary; its index in one is smaller
 
 
@@ -96,6 +103,74 @@ class ParquetTables(TableFormat):
     def row_count(self, file: SourceFile) -> int | None:
         with open_parquet(file) as table:
             return int(table.metadata.num_rows)
+
+    def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
+        """Rows of the first row group, of the one in the middle, and the last rows of the file."""
+        with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
+            metadata = table.metadata
+            encoded = _dictionary_columns(metadata, columns)
+            reader = pq.ParquetFile(
+                stream,
+                metadata=metadata,
+                read_dictionary=encoded,
+                buffer_size=_PART,
+                pre_buffer=False,
+            )
+            groups = [k for k in range(metadata.num_row_groups) if metadata.row_group(k).num_rows]
+            everything = metadata.num_rows <= rows
+            part = rows if everything else max(1, rows // 3)
+            found = list[pa.RecordBatch]()
+            middle = groups[len(groups) // 2] if groups else 0
+            firsts = groups if everything else sorted({*groups[:1], middle})
+            for group in firsts:
+                found += _rows_of(reader, group, columns, 0, part)
+            last = metadata.row_group(groups[-1]).num_rows if groups else 0
+            # To reach its end, a row group is read up to it.
+            has_last = everything or last * len(columns) <= _SKIPPED
+            if groups and not everything and has_last:
+                start = max(last - part, part if groups[-1] in firsts else 0)
+                found += _rows_of(reader, groups[-1], columns, start, part)
+            schema = pa.schema([_plain(table.schema_arrow.field(name)) for name in columns])
+            cells = pa.Table.from_batches(found, schema) if found else schema.empty_table()
+        return SampledRows(cells, complete=everything, has_last=has_last)
+
+
+def _dictionary_columns(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[str]:
+    """Texts that stay encoded, so that none is repeated in memory; see `_Reader.column`."""
+    encoded = []
+    for k in range(len(metadata.schema)):
+        leaf = metadata.schema.column(k)
+        chunks = [metadata.row_group(g).column(k) for g in range(metadata.num_row_groups)]
+        if leaf.path in columns and leaf.physical_type == "BYTE_ARRAY":
+            encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
+            if all(x.has_dictionary_page for x in chunks) and not any(
+                "DELTA" in x for x in encodings
+            ):
+                encoded.append(leaf.name)
+    return encoded
+
+
+def _rows_of(
+    table: pq.ParquetFile, group: int, columns: Sequence[str], start: int, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a row group from one on, with short texts."""
+    size = table.metadata.row_group(group).total_byte_size
+    average = size / max(1, table.metadata.row_group(group).num_rows)
+    at_once = max(1, min(rows, int(_TEXTS / max(1.0, average))))
+    for batch in table.iter_batches(at_once, row_groups=[group], columns=list(columns)):
+        kept = batch.select(list(columns)).slice(start, rows)
+        start = max(0, start - batch.num_rows)
+        rows -= kept.num_rows
+        if kept.num_rows:
+            short = {name: short_texts(kept.column(name)) for name in columns}
+            yield pa.RecordBatch.from_pydict(short)
+        if not rows:
+            return
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """The column as a sample has it; see `short_texts`."""
+    return pa.field(field.name, short_texts(pa.array([], field.type)).type)
 
 
 @dataclass(frozen=True, repr=False)

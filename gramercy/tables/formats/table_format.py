@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
@@ -35,6 +36,8 @@ ZONED = "timestamp with time zone"
 # Of a table that is copied.
 _BATCH_CELLS = 1 << 16  # cells that are read at once
 _BATCH_BYTES = 1 << 27  # of a batch, if every text were as long as it can be
+
+MOST_TEXT = 1024  # bytes of a text in a sample
 
 
 class TableFormat(ABC):
@@ -86,6 +89,22 @@ class TableFormat(ABC):
     def row_count(self, file: SourceFile) -> int | None:
         """Number of rows as the file states it; None if all of it must be read."""
         return None
+
+    def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
+        """At most `rows` rows as they are stored; nothing of a format that cannot show them.
+
+        Memory is bounded for any content, and texts that are longer than `MOST_TEXT` are missing.
+        """
+        return SampledRows(pa.table({}), complete=False)
+
+
+@dataclass(frozen=True, repr=False)
+class SampledRows:
+    """Rows from the beginning, and where the format allows it from the middle and the end."""
+
+    cells: pa.Table = field(repr=False)
+    complete: bool = False  # whether these are all rows of the file
+    has_last: bool = False  # whether the last row is that of the file
 
 
 @dataclass(frozen=True)
@@ -202,6 +221,11 @@ class SourceFile:
         with self.redacted_errors():
             return self.format.row_count(self)
 
+    def sample(self, columns: Sequence[str], rows: int) -> SampledRows:
+        """Some rows as they are stored, of the stored columns; see `TableFormat.sample`."""
+        with self.redacted_errors():
+            return self.format.sample(self, columns, rows)
+
     def copy(self, columns: CopiedColumns, folder: Path, on_rows: Callable[[int], None]) -> None:
         """Copy the rows of a whole table; see `CopiedFormat.copy`."""
         with self.redacted_errors():
@@ -248,6 +272,17 @@ class SourceFile:
             raise error from None
         finally:  # raising sets it to the handled error, which may quote data and URLs
             error.__context__ = None
+
+
+def short_texts(column: pa.Array) -> pa.Array:
+    """The cells of a sampled column; texts are plain, and missing where they are too long."""
+    if pa.types.is_dictionary(column.type):
+        return short_texts(column.dictionary).take(column.indices)
+    if not any(is_text(column.type) for is_text in IS_TEXT):
+        return column
+    text = column if pa.types.is_large_string(column.type) else column.cast(pa.string())
+    fits = pc.less_equal(pc.binary_length(text), MOST_TEXT)
+    return pc.if_else(fits, text, None).cast(pa.string())
 
 
 def type_name(kind: pa.DataType) -> str:
