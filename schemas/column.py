@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Annotated, Any, ClassVar, Self, Union
 
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     GetCoreSchemaHandler,
@@ -18,7 +21,8 @@ from pydantic import (
 )
 
 from gramercy.schemas import families, wordings
-from gramercy.schemas.model import Model, Real
+from gramercy.schemas.derived import Derivation, DerivedFacts, Input, Transform, transform_of
+from gramercy.schemas.model import Model, Real, has_unprintable
 
 INTERCEPT = "(intercept)"
 _LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
@@ -201,8 +205,8 @@ class Column(ColumnKind):
 
     @property
     def has_bounds(self) -> bool:
-        """Whether bounds are declared."""
-        return self.lower is not None
+        """Whether bounds are declared, or follow from those of other columns."""
+        return math.isfinite(self.limits[1])
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -214,16 +218,18 @@ class Column(ColumnKind):
     @property
     def effective_centre(self) -> float:
         """The declared centre, or the midpoint of the bounds; 0 without bounds."""
-        if self.lower is None or self.upper is None:
+        if not self.has_bounds:
             return 0.0
-        return self.centre if self.centre is not None else self.lower / 2 + self.upper / 2
+        lower, upper = self.limits
+        return self.centre if self.centre is not None else lower / 2 + upper / 2
 
     @property
     def effective_scale(self) -> float:
         """The declared scale, or half of the range; 1 without bounds."""
-        if self.lower is None or self.upper is None:
+        if not self.has_bounds:
             return 1.0
-        return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
+        lower, upper = self.limits
+        return self.scale if self.scale is not None else upper / 2 - lower / 2
 
     @property
     def missing_codes(self) -> tuple[float, ...]:
@@ -245,26 +251,24 @@ class Column(ColumnKind):
                 column=name,
             )
         middle = min(max(round(self.effective_centre), low), high)
-        return self._with(lower=low, upper=high, centre=middle, scale=1.0)
+        return self._with(lower=float(low), upper=float(high), centre=float(middle), scale=1.0)
 
     def in_use(self, constants: Mapping[str, float], *, estimated: bool) -> Self:
         """The column with the bounds, centre and scale that a release uses.
 
         Cells are counted outside the bounds in the contract, also where others are estimated.
         """
-        column = self._with(**constants)
+        column = self._with(**{key: float(x) for key, x in constants.items()})
         column._declared = self.limits if estimated else None
         return column
 
-    def _with(self, **constants: float) -> Self:
-        return type(self).model_validate(
-            self.model_dump() | {k: float(x) for k, x in constants.items()}
-        )
+    def _with(self, **constants: Any) -> Self:
+        return type(self).model_validate(self.model_dump() | constants)
 
     def terms(self, name: str) -> dict[str, Any]:
         terms: dict[str, Any] = {"name": name}
         if self.has_bounds:
-            terms |= {"lower": self.lower, "upper": self.upper}
+            terms |= dict(zip(("lower", "upper"), self.limits, strict=True))
             terms |= {"centre": self.effective_centre, "scale": self.effective_scale}
         if self.missing:
             terms["missing"] = list(self.missing)
@@ -311,8 +315,241 @@ class Levels(ColumnKind):
         return {"name": name, "levels": list(self.levels)}
 
 
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class Derived(Column):
+    """A column that is computed in each row from one or two others, such as ``log1p(income)``.
+
+    Parameters
+    ----------
+    from
+        Names of the columns that it is computed from: declared ones, whose levels, missing codes
+        and bounds then hold, or others of the table. A level is named ``sex=F``.
+    transform
+        What is computed: `TRANSFORMS` of `gramercy.schemas.derived` has the names.
+    at
+        Of ``age``: the public date at which it is.
+    knots
+        Of ``spline``: three or more numbers in the units of the column.
+    degree
+        Of ``polynomial``: the highest power, from 2 to 6.
+    lower, upper
+        Bounds of the computed values. Default: those that follow from the bounds of the columns
+        that it is computed from, which also hold where they are narrower.
+    missing
+        Numbers that stand for a missing value in these columns, in addition to the codes that they
+        declare.
+
+    Examples
+    --------
+    >>> column = Derived.model_validate({"from": "income", "transform": "log1p"})
+    >>> columns = with_derived({"income": Column(lower=0, upper=1e6), "income_log": column})
+    >>> columns["income_log"].limits
+    (0.0, 13.815511557963774)
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    key: ClassVar[str] = "from"
+
+    inputs: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...],
+        Field(alias="from", min_length=1, max_length=2),
+        BeforeValidator(_one_or_more),
+    ]
+    transform: Annotated[str, Field(max_length=1000)]
+    at: datetime.date | None = None
+    knots: tuple[Real, ...] | None = None
+    degree: Annotated[int, Field(strict=True)] | None = None
+    _derivation: Derivation | None = PrivateAttr(None)  # known among the columns of a contract
+
+    @model_validator(mode="after")
+    def _check_transform(self) -> Self:
+        if len(self.inputs) != self.function.inputs:
+            raise families.COLUMNS(
+                "'{transform}' is computed from {count} columns.",
+                "Write 'from: [{example}]'.",
+                transform=self.transform,
+                count=self.function.inputs,
+                example=", ".join(("first", "second")[: self.function.inputs]),
+            )
+        if any(has_unprintable(name) for name in self.inputs):
+            raise families.COLUMNS("A name in 'from' has a control character.")
+        return self
+
+    @property
+    def function(self) -> Transform:
+        """The transform with its parameters."""
+        words = [self.transform]
+        if self.at is not None:
+            words.append(f"at {self.at.isoformat()}")
+        if self.knots is not None:
+            words.append(f"knots {' '.join(map(repr, self.knots))}")
+        if self.degree is not None:
+            words.append(f"degree {self.degree}")
+        return transform_of(" ".join(words))
+
+    @property
+    def derivation(self) -> Derivation:
+        """How it is computed."""
+        if self._derivation is None:
+            raise ValueError
+        return self._derivation
+
+    @property
+    def coding(self) -> Any:
+        return self.derivation
+
+    @property
+    def missing_codes(self) -> tuple[float, ...]:
+        return ()  # those of its inputs are no values of its own
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds that are declared, or follow from those of the inputs."""
+        if self.lower is not None or self._derivation is None:
+            return super().limits
+        limits = self._derivation.limits
+        return limits if all(map(math.isfinite, limits)) else super().limits
+
+    @property
+    def facts(self) -> DerivedFacts:
+        """What a release states of it."""
+        return DerivedFacts(inputs=self.inputs, transform=self.function.text, missing=self.missing)
+
+    def terms(self, name: str) -> dict[str, Any]:
+        facts = self.facts
+        return super().terms(name) | {"from": list(facts.inputs), "transform": facts.transform}
+
+    def check_declared(self, name: str) -> None:
+        least, most = self.derivation.limits
+        if least == most:
+            raise families.BOUNDS(
+                "columns.{column}: it is {value:g} for all values within the bounds of what it is "
+                "computed from.",
+                "Remove the column, or correct 'transform' or those bounds.",
+                column=name,
+                value=least,
+            )
+        super().check_declared(name)
+
+    def _with(self, **constants: Any) -> Self:
+        column = super()._with(**constants)
+        column._derivation = self._derivation
+        return column
+
+    def terms_among(self, name: str, columns: Mapping[str, ColumnKind]) -> dict[str, Derived]:
+        """The columns for which it stands among those of a contract, by their names.
+
+        A spline or a polynomial has several terms, and a product with levels one for each.
+        """
+        made = dict[str, Derived]()
+        for chosen in product(*(self._choices(name, each, columns) for each in self.inputs)):
+            levels = [level for _, level, _ in chosen if level is not None]
+            stem = f"{name}={':'.join(levels)}" if levels else name
+            reads = tuple(read for *_, read in chosen)
+            for term, transform in self.function.terms(*(x.interval for x in reads)).items():
+                column = self._with(
+                    **{"from": [stated for stated, *_ in chosen], "transform": transform.text},
+                    **dict.fromkeys(("at", "knots", "degree")),
+                )
+                made[stem + term] = column._computed(stem + term, Derivation(reads, transform))
+        return made
+
+    def _computed(self, name: str, derivation: Derivation) -> Self:
+        """The column with its derivation, and with bounds that no value can exceed."""
+        least, most = derivation.limits
+        constants = {}
+        if self.lower is not None and self.upper is not None:
+            constants = {"lower": max(self.lower, least), "upper": min(self.upper, most)}
+            if not constants["lower"] < constants["upper"]:
+                raise families.BOUNDS(
+                    "columns.{column}: it is between {least:g} and {most:g}, and so outside of "
+                    "'lower' and 'upper'.",
+                    "Remove 'lower' and 'upper' from the column.",
+                    column=name,
+                    least=least,
+                    most=most,
+                )
+        column = self._with(**constants)
+        column._derivation = derivation
+        return column
+
+    def _choices(
+        self, name: str, read: str, columns: Mapping[str, ColumnKind]
+    ) -> list[tuple[str, str | None, Input]]:
+        """What a name in ``from`` stands for: names, with the level that is added, and inputs."""
+        table, _, level = read.rpartition("=")
+        if read not in columns and columns.get(table, self).categories is not None:
+            names = level_names(columns[table].categories or ())
+            if level not in names:
+                raise families.LEVELS(
+                    "columns.{column}: '{level}' is not a level of '{of}'.",
+                    "Its levels: {levels}.",
+                    column=name,
+                    level=level,
+                    of=table,
+                    levels=tuple(names),
+                )
+            return [(read, None, Input(table, columns[table].coding, level=names.index(level)))]
+        kind = columns.get(read, Column(missing=self.missing))
+        if isinstance(kind, Derived):
+            raise families.COLUMNS(
+                "columns.{column}: '{input}' is computed from other columns itself.",
+                "Name columns of the table in 'from', and give a computed column a name that none "
+                "of them has.",
+                column=name,
+                input=read,
+            )
+        if kind.categories is None:
+            codes = (*kind.missing_codes, *self.missing)
+            return [(read, None, Input(read, kind.coding, kind.limits, codes))]
+        of_levels = self.function.of_levels
+        if of_levels == "each":
+            return [
+                (f"{read}={level}", level, Input(read, kind.coding, level=k))
+                for k, level in enumerate(level_names(kind.categories))
+            ]
+        if of_levels == "none":
+            raise families.LEVELS(
+                "columns.{column}: '{input}' has levels, which are not numbers.",
+                "Name one of its levels, such as 'from: {example}'.",
+                column=name,
+                input=read,
+                example=kind.matrix_names(read)[0],
+            )
+        return [(read, None, Input(read, kind.coding))]
+
+
+def with_derived(columns: Mapping[str, ColumnKind]) -> dict[str, Any]:
+    """The columns with their derived ones as they are computed, each term as a column."""
+    found = dict[str, ColumnKind]()
+    for name, column in columns.items():
+        if not isinstance(column, Derived):
+            made: Mapping[str, ColumnKind] = {name: column}
+        elif "*" in name:
+            raise families.COLUMNS(
+                "columns.{column}: a column that is computed cannot be a pattern.",
+                "Give each computed column a name of its own.",
+                column=name,
+            )
+        else:
+            made = column.terms_among(name, columns)
+        for each in made:
+            if each in found or (each != name and each in columns):
+                raise families.COLUMNS(
+                    "Two columns of the matrix would be named '{name}'.",
+                    "Rename one of the columns or levels.",
+                    name=each,
+                )
+        found |= made
+    return found
+
+
 # The first by which a declaration is recognised; the last one has no key.
-KINDS: list[type[ColumnKind]] = [Levels, Column]
+KINDS: list[type[ColumnKind]] = [Derived, Levels, Column]
 
 
 class _DeclaredKind:
@@ -334,7 +571,7 @@ def _declared(column: Any) -> str:
     return _tag(next(kind for kind in KINDS if kind.is_declared_by(keys)))
 
 
-AnyColumn = Annotated[Column | Levels, _DeclaredKind()]
+AnyColumn = Annotated[Column | Levels | Derived, _DeclaredKind()]
 
 
 def level_names(levels: Iterable[str | float]) -> list[str]:

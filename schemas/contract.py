@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget, budget_window
-from gramercy.schemas.column import INTERCEPT, AnyColumn
+from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, ColumnKind, Derived, with_derived
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
@@ -118,6 +125,11 @@ class Contract(Model):
 
     _patterns: Mapping[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
+    @field_validator("columns")
+    @classmethod
+    def _derive(cls, columns: dict[str, AnyColumn]) -> dict[str, AnyColumn]:
+        return with_derived(columns)
+
     @model_validator(mode="after")
     def _check_persons(self) -> Self:
         if self.protected_unit != "person":
@@ -186,9 +198,41 @@ class Contract(Model):
                     column=name,
                 )
         self._check_names()
+        self._check_derived()
         for name, column in self.columns.items():
             column.check_declared(name)
         return self
+
+    def _check_derived(self) -> None:
+        """Refuse to compute columns from cells that must not become numbers of another column."""
+        dates = None if self.period is None else self.period.column
+        for name, column in self.columns.items():
+            if not isinstance(column, Derived):
+                continue
+            if self.protected_unit == "cell":
+                raise families.COLUMNS(
+                    "columns.{column}: 'privacy_unit: cell' protects single cells, and one that "
+                    "others are computed from would change several.",
+                    "Remove the column, or write 'privacy_unit: row'.",
+                    column=name,
+                )
+            for each in column.derivation.inputs:
+                if each.name == self.person_column:
+                    raise families.PERSONS(
+                        "columns.{column}: '{input}' identifies persons, so nothing can be "
+                        "computed from it.",
+                        "Name another column in 'from'.",
+                        column=name,
+                        input=each.name,
+                    )
+                if each.name == dates:
+                    raise families.PERIODS(
+                        "columns.{column}: '{input}' decides the period of each row, so nothing "
+                        "can be computed from it.",
+                        "Name another column in 'from'.",
+                        column=name,
+                        input=each.name,
+                    )
 
     def _check_names(self) -> None:
         """Refuse names of columns that the matrix cannot have."""
@@ -261,6 +305,18 @@ class Contract(Model):
     def codings(self) -> dict[str, Any]:
         """How the cells of each column become numbers; see `tables.formats.values.Coding`."""
         return {name: column.coding for name, column in self.columns.items()}
+
+    @property
+    def table_columns(self) -> dict[str, ColumnKind]:
+        """The columns of the table that are read to be published, or to compute others."""
+        stored: dict[str, ColumnKind] = {
+            n: kind for n, kind in self.columns.items() if not isinstance(kind, Derived)
+        }
+        for column in self.columns.values():
+            if isinstance(column, Derived):
+                for each in column.derivation.inputs:
+                    stored.setdefault(each.name, Column(missing=column.missing))
+        return stored
 
     @property
     def missing_codes(self) -> dict[str, tuple[float, ...]]:
@@ -340,7 +396,11 @@ class Contract(Model):
     def with_columns(self, names: Mapping[str, Sequence[str]]) -> Contract:
         """The contract with columns of the table in place of patterns."""
         columns = {name: self.columns[entry] for entry in names for name in names[entry]}
-        contract = self.model_copy(update={"columns": columns, "exclude": ()})
+        update = {"columns": with_derived(columns), "exclude": ()}
+        contract = self.model_copy(update=update)
+        contract._check_derived()
+        for name, column in contract.columns.items():
+            column.check_declared(name)
         contract._patterns = {
             entry: tuple(names[entry]) for entry in names if entry not in names[entry]
         }

@@ -3,38 +3,37 @@
 A transform is a class here and a line in `TRANSFORMS`. It is total: where it has no value, the cell
 is missing. Its bounds follow from those of its inputs by interval arithmetic, so no bound depends
 on a cell. The inputs are clamped to their own bounds first.
+
+A value depends on the cells of its row to the last bit, not on the row's place in the table: only
+operations that IEEE 754 rounds correctly are used. NumPy's own ``log1p`` and ``arcsinh`` give other
+last bits for contiguous arrays than for others, and on other processors.
 """
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
-from gramercy.schemas.model import Model
+from gramercy.schemas import families
+from gramercy.schemas.model import Model, Real
 
 Array = NDArray[np.float64]
 Limits = tuple[float, float]  # lower and upper bound; infinite where there is none
 
-
-class DerivedFacts(Model):
-    """What a release states of a derived column.
-
-    Parameters
-    ----------
-    inputs
-        Columns of the table that it is computed from, in order. A level is named ``sex=F``.
-    transform
-        Its name in `TRANSFORMS`, with its parameters: the text in the contract.
-    """
-
-    inputs: tuple[str, ...]
-    transform: str
+UNLIMITED: Limits = (-math.inf, math.inf)
+_EPOCH = datetime.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (datetime.date.min, datetime.date.max))
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,17 @@ class Transform(ABC):
     ----------
     inputs
         Number of columns that it reads.
-    reads_dates
-        Whether inputs that are not declared otherwise are dates, in days since 1970-01-01.
+    of_levels
+        What an input of levels stands for: ``none`` (refused), ``whole``, or ``each`` of them.
     """
 
     inputs: ClassVar[int] = 1
-    reads_dates: ClassVar[bool] = False
+    of_levels: ClassVar[Literal["none", "whole", "each"]] = "none"
+
+    @property
+    def reads_dates(self) -> bool:
+        """Whether inputs that are not declared otherwise are dates, in days since 1970-01-01."""
+        return False
 
     @abstractmethod
     def apply(self, *cells: Array) -> Array:
@@ -74,10 +78,73 @@ class Transform(ABC):
     def in_words(self, *inputs: str) -> str:
         """The column as a formula names it, such as ``log1p(income)`` or ``age:sex``."""
 
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """Its name with its parameters, from which `transform_of` makes it again."""
+
+    def with_parameters(self, text: str) -> Transform:
+        """The transform with the parameters after its name; raises `ValueError` for others."""
+        if text:
+            raise ValueError
+        return self
+
+    def terms(self, *inputs: Limits) -> Mapping[str, Transform]:
+        """The functions for which it stands, by what is added to the name of the column."""
+        return {"": self}
+
+
+def log1p(x: Array) -> Array:
+    """The natural logarithm of 1 + x for x >= 0, within 1 unit in the last place.
+
+    The algorithm of FreeBSD's ``s_log1p.c``: log(1 + x) = k log 2 + log(1 + f), with a polynomial
+    in s = f / (2 + f), and a correction for the rounding of 1 + x.
+    """
+    u = 1.0 + x
+    rest = (x - (u - 1.0)) / u
+    half, exponent = np.frexp(u)
+    small = half < _ROOT
+    f = np.where(small, 2.0 * half, half) - 1.0
+    k = exponent - small
+    s = f / (2.0 + f)
+    z = s * s
+    series = np.zeros_like(z)
+    for coefficient in _SERIES:
+        series = z * (coefficient + series)
+    square = 0.5 * f * f
+    return k * _LOG2 - ((square - (s * (square + series) + (k * _LOG2_REST + rest))) - f)
+
+
+_ROOT = math.sqrt(0.5)
+_LOG2, _LOG2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_SERIES = (
+    *(1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01),
+    *(2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01),
+    6.666666666666735130e-01,
+)
+
+
+def asinh(x: Array) -> Array:
+    """The inverse hyperbolic sine, nearly a logarithm of 2 |x| with the sign of x far from 0."""
+    size = np.abs(x)
+    near = np.minimum(size, _FAR)  # its square must not overflow
+    square = near * near
+    far = log1p(size) + (_LOG2 + _LOG2_REST)
+    value = np.where(size > _FAR, far, log1p(near + square / (1.0 + np.sqrt(1.0 + square))))
+    return np.copysign(value, x)
+
+
+_FAR = 1e20
+
+
+def _square(x: Array) -> Array:
+    squared: Array = x * x
+    return squared
+
 
 @dataclass(frozen=True)
 class Monotone(Transform):
-    """An increasing function of one cell, by its name in numpy."""
+    """An increasing function of one cell."""
 
     name: str
     function: Callable[[Array], Array]
@@ -86,14 +153,12 @@ class Monotone(Transform):
 
     def apply(self, *cells: Array) -> Array:
         (x,) = cells
-        with np.errstate(all="ignore"):
-            y = self.function(np.where(x >= self.least, x, np.nan))
-        return np.where(np.isfinite(y), y, np.nan)
+        return self.function(np.where(x >= self.least, x, np.nan))
 
     def limits(self, *inputs: Limits) -> Limits:
-        ((lower, upper),) = inputs
-        ends = self.function(np.maximum([lower, upper], self.least))
-        return float(ends[0]), float(ends[1])
+        ends = [np.array([max(end, self.least)]) for end in inputs[0]]
+        lower, upper = (x if np.isinf(x[0]) else self.function(x) for x in ends)
+        return float(lower[0]), float(upper[0])
 
     def back(self, values: Array) -> Array | None:
         return self.inverse(values)
@@ -101,9 +166,552 @@ class Monotone(Transform):
     def in_words(self, *inputs: str) -> str:
         return f"{self.name}({inputs[0]})"
 
+    @property
+    def text(self) -> str:
+        return self.name
 
-TRANSFORMS: dict[str, Transform] = {
-    "log1p": Monotone("log1p", np.log1p, np.expm1, least=0.0),
-    "asinh": Monotone("asinh", np.arcsinh, np.sinh),
-    "sqrt": Monotone("sqrt", np.sqrt, np.square, least=0.0),
+
+@dataclass(frozen=True)
+class Square(Transform):
+    """The square of a number."""
+
+    def apply(self, *cells: Array) -> Array:
+        return _square(cells[0])
+
+    def limits(self, *inputs: Limits) -> Limits:
+        lower, upper = inputs[0]
+        squares = lower * lower, upper * upper
+        return 0.0 if lower <= 0.0 <= upper else min(squares), max(squares)
+
+    def in_words(self, *inputs: str) -> str:
+        return f"{inputs[0]}^2"
+
+    @property
+    def text(self) -> str:
+        return "square"
+
+
+@dataclass(frozen=True)
+class Condition(Transform):
+    """1 where a number, or a date, compares so with a public one; else 0."""
+
+    sign: str
+    than: float | datetime.date = 0.0
+
+    @property
+    def reads_dates(self) -> bool:
+        return isinstance(self.than, datetime.date)
+
+    @property
+    def _number(self) -> float:
+        return _days(self.than) if isinstance(self.than, datetime.date) else self.than
+
+    def apply(self, *cells: Array) -> Array:
+        (x,) = cells
+        holds = _SIGNS[self.sign](x, self._number)
+        return np.where(np.isnan(x), np.nan, holds.astype(np.float64))
+
+    def limits(self, *inputs: Limits) -> Limits:
+        lower, upper = inputs[0]
+        inside = min(max(self._number, lower), upper)  # the function is constant outside of steps
+        around = np.array([lower, upper, inside, np.nextafter(inside, upper)])
+        values = self.apply(np.append(around, np.nextafter(inside, lower)))
+        return float(values.min()), float(values.max())
+
+    def in_words(self, *inputs: str) -> str:
+        return f"{inputs[0]} {self.text}"
+
+    @property
+    def text(self) -> str:
+        if self.sign in _OF_ZERO:
+            return self.sign
+        return f"{self.sign} {_written(self.than)}"
+
+    def with_parameters(self, text: str) -> Transform:
+        if self.sign in _OF_ZERO:
+            return super().with_parameters(text)
+        return replace(self, than=_date(text) if _IS_DATE.fullmatch(text) else _finite(text))
+
+
+_SIGNS: Mapping[str, Callable[[Array, float], Any]] = {
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    "is zero": np.equal,
+    "is not zero": np.not_equal,
 }
+_OF_ZERO = ("is zero", "is not zero")
+
+
+@dataclass(frozen=True)
+class IsMissing(Transform):
+    """1 where a cell is missing, is not a number or has no declared level; else 0."""
+
+    of_levels: ClassVar[Literal["none", "whole", "each"]] = "whole"
+
+    def apply(self, *cells: Array) -> Array:
+        return np.isnan(cells[0]).astype(np.float64)
+
+    def limits(self, *inputs: Limits) -> Limits:
+        return 0.0, 1.0
+
+    def in_words(self, *inputs: str) -> str:
+        return f"{inputs[0]} is missing"
+
+    @property
+    def text(self) -> str:
+        return "is missing"
+
+
+@dataclass(frozen=True)
+class Product(Transform):
+    """The product of two numbers, or of a number and a level, which is 1 in its rows and else 0.
+
+    It is 0 where one of both is 0, even if the other one is missing.
+    """
+
+    inputs: ClassVar[int] = 2
+    of_levels: ClassVar[Literal["none", "whole", "each"]] = "each"
+
+    def apply(self, *cells: Array) -> Array:
+        x, y = cells
+        return np.where((x == 0.0) | (y == 0.0), 0.0, x * y)
+
+    def limits(self, *inputs: Limits) -> Limits:
+        return _around([x * y for x in inputs[0] for y in inputs[1]])
+
+    def in_words(self, *inputs: str) -> str:
+        return ":".join(inputs)
+
+    @property
+    def text(self) -> str:
+        return "product"
+
+
+@dataclass(frozen=True)
+class Ratio(Transform):
+    """A number divided by another; missing where that is 0."""
+
+    inputs: ClassVar[int] = 2
+
+    def apply(self, *cells: Array) -> Array:
+        x, y = cells
+        return x / np.where(y == 0.0, np.nan, y)
+
+    def limits(self, *inputs: Limits) -> Limits:
+        (low, high), divisor = inputs
+        if divisor[0] <= 0.0 <= divisor[1]:
+            return UNLIMITED
+        return _around([float(np.divide(x, y)) for x in (low, high) for y in divisor])
+
+    def in_words(self, *inputs: str) -> str:
+        return " / ".join(inputs)
+
+    @property
+    def text(self) -> str:
+        return "ratio"
+
+
+@dataclass(frozen=True)
+class Difference(Transform):
+    """The first of two numbers minus the second."""
+
+    inputs: ClassVar[int] = 2
+
+    def apply(self, *cells: Array) -> Array:
+        x, y = cells
+        return x - y
+
+    def limits(self, *inputs: Limits) -> Limits:
+        (low, high), (other_low, other_high) = inputs
+        return low - other_high, high - other_low
+
+    def in_words(self, *inputs: str) -> str:
+        return " - ".join(inputs)
+
+    @property
+    def text(self) -> str:
+        return "difference"
+
+
+@dataclass(frozen=True)
+class Spline(Transform):
+    """Terms of a natural cubic spline, which is linear before the first and after the last knot.
+
+    Together with the column itself they are the basis of Harrell's ``rcs``: a term for each knot
+    but the last two, 0 up to its knot, increasing, and in the units of the column.
+    """
+
+    knots: tuple[float, ...] = ()
+    term: int = 0  # from 1; 0 stands for all
+
+    def apply(self, *cells: Array) -> Array:
+        *_, before, last = self.knots
+        own, (x,) = self.knots[self.term - 1], cells
+        value = _cube(x, own)
+        value = value - _cube(x, before) * ((last - own) / (last - before))
+        value = value + _cube(x, last) * ((before - own) / (last - before))
+        return value / (last - self.knots[0]) ** 2
+
+    def limits(self, *inputs: Limits) -> Limits:
+        ends = (np.array([end]) for end in inputs[0])
+        lower, upper = (x if np.isinf(x[0]) else self.apply(x) for x in ends)
+        return max(float(lower[0]), 0.0), float(upper[0])
+
+    def in_words(self, *inputs: str) -> str:
+        return f"spline({inputs[0]}, {' '.join(map(_written, self.knots))})[{self.term}]"
+
+    @property
+    def text(self) -> str:
+        of_all = f"spline knots {' '.join(map(_written, self.knots))}"
+        return f"{of_all} term {self.term}" if self.term else of_all
+
+    def with_parameters(self, text: str) -> Transform:
+        found = re.fullmatch(r"knots (.+?)(?: term ([0-9]+))?", text)
+        if found is None:
+            raise ValueError
+        knots, term = tuple(map(_finite, found[1].split())), int(found[2] or 0)
+        in_order = all(one < other for one, other in itertools.pairwise(knots))
+        if not (in_order and 3 <= len(knots) <= _MOST_KNOTS and term <= len(knots) - 2):
+            raise ValueError
+        return Spline(knots, term)
+
+    def terms(self, *inputs: Limits) -> Mapping[str, Transform]:
+        if self.term:
+            return super().terms(*inputs)
+        return {f"_{k}": replace(self, term=k) for k in range(1, len(self.knots) - 1)}
+
+
+_MOST_KNOTS = 20
+
+
+def _cube(x: Array, knot: float) -> Array:
+    above = np.maximum(x - knot, 0.0)
+    cubed: Array = above * above * above
+    return cubed
+
+
+@dataclass(frozen=True)
+class Polynomial(Transform):
+    """Legendre polynomials of a column, scaled to [-1, 1] by its bounds.
+
+    Together with the column itself they span the powers up to the degree, but unlike powers they
+    are almost uncorrelated.
+    """
+
+    degree: int = 0
+    lower: float = math.nan  # bounds of the input; NaN stands for all degrees from 2
+    upper: float = math.nan
+
+    def apply(self, *cells: Array) -> Array:
+        middle, half = self.lower / 2 + self.upper / 2, self.upper / 2 - self.lower / 2
+        x = (cells[0] - middle) / half
+        before, value = np.ones_like(x), x
+        for k in range(1, self.degree):  # Bonnet's recursion
+            before, value = value, ((2 * k + 1) * x * value - k * before) / (k + 1)
+        return np.where(np.abs(x) <= 1.0, value, np.nan)
+
+    def limits(self, *inputs: Limits) -> Limits:
+        return _LEAST_OF_DEGREE.get(self.degree, -1.0), 1.0
+
+    def in_words(self, *inputs: str) -> str:
+        return f"polynomial({inputs[0]})[{self.degree}]"
+
+    @property
+    def text(self) -> str:
+        every = f"polynomial degree {self.degree}"
+        if math.isnan(self.lower):
+            return every
+        return f"{every} between {_written(self.lower)} and {_written(self.upper)}"
+
+    def with_parameters(self, text: str) -> Transform:
+        found = re.fullmatch(r"degree ([2-6])(?: between (\S+) and (\S+))?", text)
+        if found is None:
+            raise ValueError
+        if found[2] is None:
+            return Polynomial(int(found[1]))
+        lower, upper = _finite(found[2]), _finite(found[3])
+        if not lower < upper:
+            raise ValueError
+        return Polynomial(int(found[1]), lower, upper)
+
+    def terms(self, *inputs: Limits) -> Mapping[str, Transform]:
+        if not math.isnan(self.lower):
+            return super().terms(*inputs)
+        ((lower, upper),) = inputs
+        if not math.isfinite(upper - lower):
+            raise families.BOUNDS(
+                "'polynomial' needs the bounds of the column that it is computed from.",
+                "Declare this column with 'lower' and 'upper' in 'columns'.",
+            )
+        return {f"_{k}": Polynomial(k, lower, upper) for k in range(2, self.degree + 1)}
+
+
+_LEAST_OF_DEGREE = {2: -0.5, 4: -3 / 7}  # of a Legendre polynomial on [-1, 1]; odd ones reach -1
+
+
+@dataclass(frozen=True)
+class DaysBetween(Transform):
+    """Days from the first of two dates to the second."""
+
+    inputs: ClassVar[int] = 2
+
+    @property
+    def reads_dates(self) -> bool:
+        return True
+
+    def apply(self, *cells: Array) -> Array:
+        first, second = cells
+        return second - first
+
+    def limits(self, *inputs: Limits) -> Limits:
+        return Difference().limits(inputs[1], inputs[0])
+
+    def in_words(self, *inputs: str) -> str:
+        return f"days from {inputs[0]} to {inputs[1]}"
+
+    @property
+    def text(self) -> str:
+        return "days between"
+
+
+@dataclass(frozen=True)
+class Age(Transform):
+    """Completed years from a date of birth to a later date; missing before the birth.
+
+    Who was born on February 29 is a year older on March 1 of other years.
+    """
+
+    inputs: ClassVar[int] = 2
+
+    @property
+    def reads_dates(self) -> bool:
+        return True
+
+    def apply(self, *cells: Array) -> Array:
+        birth, day = cells
+        (year, in_year), (other, in_other) = _calendar(birth), _calendar(day)
+        years = other - year - (in_other < in_year)
+        return np.where(years >= 0.0, years, np.nan)
+
+    def limits(self, *inputs: Limits) -> Limits:
+        birth, day = inputs
+        lower, upper = self.apply(np.array(birth[::-1]), np.array(day))
+        return (0.0 if math.isnan(lower) else lower), (math.inf if math.isnan(upper) else upper)
+
+    def in_words(self, *inputs: str) -> str:
+        return f"age of {inputs[0]} at {inputs[1]}"
+
+    @property
+    def text(self) -> str:
+        return "age"
+
+    def with_parameters(self, text: str) -> Transform:
+        if not text:
+            return self
+        return AgeAt(_date(text.removeprefix("at ")))
+
+
+@dataclass(frozen=True)
+class AgeAt(Transform):
+    """Completed years from a date of birth to a public date; see `Age`."""
+
+    at: datetime.date
+
+    @property
+    def reads_dates(self) -> bool:
+        return True
+
+    def apply(self, *cells: Array) -> Array:
+        return Age().apply(cells[0], np.full_like(cells[0], _days(self.at)))
+
+    def limits(self, *inputs: Limits) -> Limits:
+        return Age().limits(inputs[0], (_days(self.at),) * 2)
+
+    def in_words(self, *inputs: str) -> str:
+        return f"{self.text} of {inputs[0]}"
+
+    @property
+    def text(self) -> str:
+        return f"age at {self.at.isoformat()}"
+
+
+def _calendar(days: Array) -> tuple[Array, Array]:
+    """Years, and months and days in them as one number; NaN outside of the years 1 to 9999."""
+    exists = (days >= _FIRST_DAY) & (days < _LAST_DAY + 1)
+    dates = np.floor(np.where(exists, days, 0.0)).astype(np.int64).astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    years = months.astype("datetime64[Y]")
+    month = (months - years.astype("datetime64[M]")).astype(np.int64)
+    day = (dates - months.astype("datetime64[D]")).astype(np.int64)
+    year = np.where(exists, years.astype(np.int64), np.nan)
+    return year, np.where(exists, 31 * month + day, np.nan)
+
+
+def _days(date: datetime.date) -> float:
+    return float((date - _EPOCH).days)
+
+
+def _around(values: list[float]) -> Limits:
+    """Bounds around values; none if one of them is infinite or undefined."""
+    return (min(values), max(values)) if all(map(math.isfinite, values)) else UNLIMITED
+
+
+_IS_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _date(text: str) -> datetime.date:
+    if not _IS_DATE.fullmatch(text):
+        raise ValueError
+    return datetime.date.fromisoformat(text)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError
+    return number
+
+
+def _written(value: float | datetime.date) -> str:
+    """The shortest text that is read as the same value."""
+    return str(value).removesuffix(".0")
+
+
+# By the names in contracts, without parameters.
+TRANSFORMS: dict[str, Transform] = {
+    "log1p": Monotone("log1p", log1p, np.expm1, least=0.0),
+    "asinh": Monotone("asinh", asinh, np.sinh),
+    "sqrt": Monotone("sqrt", np.sqrt, np.square, least=0.0),
+    "square": Square(),
+    "polynomial": Polynomial(),
+    "spline": Spline(),
+    **{sign: Condition(sign) for sign in _SIGNS},
+    "is missing": IsMissing(),
+    "product": Product(),
+    "ratio": Ratio(),
+    "difference": Difference(),
+}
+
+
+def transform_of(text: str) -> Transform:
+    """The transform that a text names, with its parameters."""
+    text = " ".join(text.split())
+    for name in sorted(TRANSFORMS, key=len, reverse=True):  # >= before >
+        rest = text.removeprefix(name)
+        if text.startswith(name) and (rest[:1] in ("", " ") or name in _SIGNS):
+            try:
+                return TRANSFORMS[name].with_parameters(rest.strip())
+            except (ValueError, OverflowError):
+                break
+    raise families.COLUMNS(
+        "'{transform}' is not a transform, or its parameters are not its own.",
+        "Write one of: {known}; such as '> 1000', 'spline' with 'knots: [30, 50, 65]', "
+        "'polynomial' with 'degree: 3', or 'age' with 'at: 2026-01-01'.",
+        transform=text,
+        known=tuple(TRANSFORMS),
+    )
+
+
+@dataclass(frozen=True)
+class Input:
+    """A column of the table that a derived column reads.
+
+    Attributes
+    ----------
+    name, coding
+        Its name in the table, and how its cells become numbers.
+    limits, missing
+        The bounds to which cells are clamped, and the numbers that stand for a missing value.
+    level
+        The index of the level that becomes 1, and all others 0; None if cells stay numbers.
+    """
+
+    name: str
+    coding: Any
+    limits: Limits = UNLIMITED
+    missing: tuple[float, ...] = ()
+    level: int | None = None
+
+    @property
+    def interval(self) -> Limits:
+        """Bounds of the values."""
+        return self.limits if self.level is None else (0.0, 1.0)
+
+    def values(self, cells: Array) -> Array:
+        """The cells as the transform reads them."""
+        if self.level is not None:
+            return (cells == self.level).astype(np.float64)
+        is_number = np.isfinite(cells)
+        if self.missing:
+            is_number &= ~np.isin(cells, self.missing)
+        return np.clip(np.where(is_number, cells, np.nan), *self.limits)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How a derived column is computed from columns of the table: its coding."""
+
+    inputs: tuple[Input, ...]
+    transform: Transform
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Bounds that contain all values."""
+        with np.errstate(all="ignore"):
+            lower, upper = self.transform.limits(*(each.interval for each in self.inputs))
+        return lower, upper
+
+    def apply(self, *cells: Array) -> Array:
+        """The value of every row from the cells of its inputs, shape (rows,); NaN where missing.
+
+        Values that rounding alone puts outside of the bounds are moved to them.
+        """
+        read = [each.values(column) for each, column in zip(self.inputs, cells, strict=True)]
+        with np.errstate(all="ignore"):
+            values = self.transform.apply(*read)
+        within: Array = np.clip(np.where(np.isfinite(values), values, np.nan), *self.limits)
+        return within
+
+    @property
+    def needs_cells(self) -> bool:
+        """Whether the value of a row without cells is missing."""
+        return bool(np.isnan(self.apply(*[np.array([np.nan])] * len(self.inputs))).all())
+
+
+class DerivedFacts(Model):
+    """What a release states of a derived column.
+
+    Parameters
+    ----------
+    inputs
+        Columns of the table that it is computed from, in order. A level is named ``sex=F``.
+    transform
+        Its name in `TRANSFORMS`, with its parameters: a text for `transform_of`.
+    missing
+        Numbers that stand for a missing value in inputs that are not published themselves.
+    """
+
+    inputs: tuple[str, ...]
+    transform: str
+    missing: tuple[Real, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_transform(self) -> Self:
+        if len(self.inputs) != self.function.inputs:
+            raise families.INCOMPLETE_FACTS(
+                "'{transform}' is computed from {count} columns.",
+                transform=self.transform,
+                count=self.function.inputs,
+            )
+        return self
+
+    @property
+    def function(self) -> Transform:
+        """The transform."""
+        return transform_of(self.transform)
+
+    @property
+    def in_words(self) -> str:
+        """The column as a formula names it."""
+        return self.function.in_words(*self.inputs)

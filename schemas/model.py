@@ -41,9 +41,10 @@ class Model(BaseModel):
     @classmethod
     def _check_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
+            keys = [field.alias or name for name, field in cls.model_fields.items()]
             for key in data:
-                if key not in cls.model_fields:
-                    keys, display = list(cls.model_fields), without_secrets(str(key))
+                if key not in keys:
+                    display = without_secrets(str(key))
                     if similar := difflib.get_close_matches(str(key), keys, n=1):
                         raise families.KEY(
                             "Unknown key '{key}'.",

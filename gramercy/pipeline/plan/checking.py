@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gramercy.schemas import families, wordings
+from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
@@ -424,10 +425,13 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 def required_columns(contract: Contract) -> list[str]:
-    """Columns that every file must have: those to publish, and those of persons and of dates."""
+    """Columns that every file must have.
+
+    They are those to publish, those that others are computed from, and those of persons and dates.
+    """
     dates = None if contract.period is None else contract.period.column
     others = (contract.person_column, dates)
-    return contract.names + [name for name in others if name is not None]
+    return [*contract.table_columns, *(name for name in others if name is not None)]
 
 
 def validate(contract: Contract) -> None:
@@ -438,7 +442,7 @@ def validate(contract: Contract) -> None:
 def check_table_header(contract: Contract) -> Source:
     """Refuse a table whose files, columns or types differ from the contract."""
     source, schemas = open_source(contract.source), []
-    required = required_columns(contract)
+    required, columns = required_columns(contract), contract.table_columns
     known: set[tuple[str | None, ...]] = set()
     for each in source.files:
         types, file = column_types(each), each.display_name
@@ -448,7 +452,7 @@ def check_table_header(contract: Contract) -> Source:
         known.add(schema)
         if None in schema:
             raise _columns_missing(file, types, contract)
-        if wrong := [name for name in contract.names if not _fits(contract, name, types[name])]:
+        if wrong := [n for n, column in columns.items() if not _fits(column, types[n])]:
             raise (
                 families.TABLE_COLUMNS(
                     "{file}: columns have other types than the contract declares: {columns}.",
@@ -464,8 +468,8 @@ def check_table_header(contract: Contract) -> Source:
     return source
 
 
-def _fits(contract: Contract, name: str, stated: str) -> bool:
-    levels = contract.levels(name)
+def _fits(column: ColumnKind, stated: str) -> bool:
+    levels = column.categories
     return stated in (_TEXTS if levels is not None and isinstance(levels[0], str) else _NUMBERS)
 
 

@@ -51,7 +51,7 @@ from gramercy.scaling.shares import (
 )
 from gramercy.scaling.whitening import Pilot
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.column import Column, Derived, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import InvalidValue, RequestError
@@ -465,11 +465,13 @@ def _cumulative_facts(contract: Contract, request: Request) -> CumulativeFacts |
 
 
 def _column_facts(name: str, column: Column) -> ColumnFacts:
-    if not column.has_bounds:
-        return starting_facts(name, None)
-    lower, upper = column.limits
-    centre, scale = column.effective_centre, column.effective_scale
-    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale)
+    facts = starting_facts(name, column.limits if column.has_bounds else None)
+    update: dict[str, Any] = {}
+    if column.has_bounds:
+        update = {"centre": column.effective_centre, "scale": column.effective_scale}
+    if isinstance(column, Derived):
+        update["derived"] = column.facts
+    return facts.model_copy(update=update)
 
 
 def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
@@ -542,7 +544,9 @@ def with_planned_scaling(
         turned=planned.turned,
     )
     columns = tuple(
-        column if isinstance(column, LevelsFacts) else starting_facts(column.name, limits)
+        column
+        if isinstance(column, LevelsFacts)
+        else starting_facts(column.name, limits).model_copy(update={"derived": column.derived})
         for column, limits in zip(declared.columns, facts.bounds, strict=True)
     )
     return declared.model_copy(update={"scaling": facts, "columns": columns})

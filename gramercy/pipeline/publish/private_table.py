@@ -269,13 +269,14 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
     if not needs_copy(contract.source):
         return contract
     check_table_header(contract)
-    others = [name for name in required_columns(contract) if name not in contract.columns]
+    columns = contract.table_columns
+    others = [name for name in required_columns(contract) if name not in columns]
     # The bar is never in a log: batch times depend on private cells.
     with rows_bar("copying", contract.rows) as on_rows:
         copied = copy_rows(
             contract.source,
             CopiedColumns(
-                contract.codings,
+                {name: column.coding for name, column in columns.items()},
                 others,
                 rows=contract.rows if contract.checks_rows else None,
             ),

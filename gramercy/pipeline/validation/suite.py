@@ -65,8 +65,9 @@ def expectation_suite(contract: Contract) -> ExpectationSuite:
     columns = gxe.ExpectTableColumnsToMatchSet(
         column_set=required_columns(contract), exact_match=False, severity=SCHEMA
     )
-    types = [_type_expectation(gxe, contract, name) for name in contract.names]
-    values = [each for name in contract.names for each in _value_expectations(gxe, contract, name)]
+    names = [name for name in contract.table_columns if name in contract.columns]
+    types = [_type_expectation(gxe, contract, name) for name in names]
+    values = [each for name in names for each in _value_expectations(gxe, contract, name)]
     return gx.ExpectationSuite(name=contract.id, expectations=[columns, *types, *values])
 
 

@@ -12,6 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
+from gramercy.schemas.derived import Derivation
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import replace_invalid_utf8
@@ -50,11 +51,14 @@ def cell_batches(
     columns
         Names of the columns to read, and their coding. A column of levels gives the index of each
         cell's level, and the column of persons the index of each row's person; NaN if there is
-        none.
+        none. The coding of a column that is computed from others is a `Derivation`.
     keep_malformed
         Whether a malformed line of a CSV file becomes a row of missing cells; otherwise it is left
         out.
     """
+    if any(isinstance(declared, Derivation) for declared in columns.values()):
+        yield from _with_derived(source, columns, malformed, keep_malformed, missing_codes or {})
+        return
     # Levels expand into many columns: the size of the expanded batch must be bounded.
     codings = {name: coding_of(declared) for name, declared in columns.items()}
     rows = max(1, batches.BATCH_CELLS // sum(coding.width for coding in codings.values()))
@@ -70,6 +74,39 @@ def cell_batches(
         read = file.cell_batches(stored, rows, malformed, keep_malformed)
         whole = _with_partition_columns(read, codings, keys) if keys else read
         yield from _without_codes(whole, columns, missing_codes) if missing_codes else whole
+
+
+def _with_derived(
+    source: Source,
+    columns: Mapping[str, Any],
+    malformed: MalformedLines,
+    keep_malformed: bool,
+    missing_codes: Mapping[str, Sequence[float]],
+) -> Iterator[NDArray[np.float64]]:
+    """The batches of a table with columns that are computed in each row from others.
+
+    The others are read once, whether they are in `columns` or not.
+    """
+    stored: dict[str, Any] = {}
+    for name, declared in columns.items():
+        of_table = isinstance(declared, Derivation)
+        stored |= {x.name: x.coding for x in declared.inputs} if of_table else {name: declared}
+    place = {name: k for k, name in enumerate(stored)}
+    codes = {name: missing_codes[name] for name in missing_codes if name in stored}
+    width = sum(coding_of(stored.get(name)).width for name in columns)
+    rows = max(1, batches.BATCH_CELLS // width)
+    for batch in cell_batches(
+        source, stored, malformed, keep_malformed=keep_malformed, missing_codes=codes
+    ):
+        for start in range(0, max(1, batch.shape[1]), rows):
+            cells = batch[:, start : start + rows]
+            whole = np.empty((len(columns), cells.shape[1]))
+            for k, (name, declared) in enumerate(columns.items()):
+                if isinstance(declared, Derivation):
+                    whole[k] = declared.apply(*(cells[place[x.name]] for x in declared.inputs))
+                else:
+                    whole[k] = cells[place[name]]
+            yield whole
 
 
 def _without_codes(

@@ -18,6 +18,7 @@ from gramercy.common.machine import compiled
 from gramercy.common.metric import Metric
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.derived import Derivation
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.source import display_name
@@ -359,7 +360,12 @@ def _without_placeholders(
     def placeholders(column: str | None) -> int:
         return 0 if column is None or column in in_folders else kept
 
-    added = np.array([placeholders(name) for name in contract.names], np.int64)
+    def of_column(name: str, coding: Any) -> int:
+        if not isinstance(coding, Derivation):
+            return placeholders(name)
+        return max(placeholders(x.name) for x in coding.inputs) if coding.needs_cells else 0
+
+    added = np.array([of_column(*each) for each in contract.codings.items()], np.int64)
     return replace(
         total,
         repairs=replace(total.repairs, filled=total.repairs.filled - added),

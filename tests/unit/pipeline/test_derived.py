@@ -1,0 +1,211 @@
+"""Columns that are computed from others: in each row alone, with bounds from public facts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.archive.bundles.bundle_kinds import read_release
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.checking import check_table
+from gramercy.pipeline.publish.internal_record import read_record
+from gramercy.schemas import families
+from gramercy.schemas.column import Derived
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.derived import TRANSFORMS, transform_of
+from gramercy.tables.batches import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
+from tests.support.factories import contract_facts, run_release, write_request
+from tests.support.problems import raises
+
+ROWS = 400
+COLUMNS: dict[str, Any] = {
+    "income": {"lower": 0.0, "upper": 1e6, "missing": [-9.0]},
+    "age": {"lower": 18.0, "upper": 98.0},
+    "sex": {"levels": ["F", "M"]},
+    "income_log": {"from": "income", "transform": "log1p"},
+    "earns": {"from": "income", "transform": "is not zero"},
+    "rich": {"from": "income", "transform": "> 100000"},
+    "unknown": {"from": "income", "transform": "is missing"},
+    "age_sex": {"from": ["age", "sex"], "transform": "product"},
+    "knots": {"from": "age", "transform": "spline", "knots": [30.0, 50.0, 65.0, 80.0]},
+    "powers": {"from": "age", "transform": "polynomial", "degree": 3},
+    "ratio": {"from": ["income", "age"], "transform": "ratio"},
+    "visits_root": {"from": "visits", "transform": "sqrt", "lower": 0.0, "upper": 5.0},
+}
+BUDGET = {"epsilon": 50.0, "delta": 1e-5}
+NAMES = [
+    *("income", "age", "sex", "income_log", "earns", "rich", "unknown", "age_sex=F", "age_sex=M"),
+    *("knots_1", "knots_2", "powers_2", "powers_3", "ratio", "visits_root"),
+]
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    income = np.where(rng.random(ROWS) < 0.5, 0.0, rng.lognormal(10, 2, ROWS))
+    income[:3] = -9, np.nan, 2e6
+    return pd.DataFrame(
+        {
+            "income": income,
+            "age": rng.integers(10, 110, ROWS),
+            "sex": rng.choice(["F", "M", "x"], ROWS),
+            "visits": rng.integers(0, 40, ROWS),
+        }
+    )
+
+
+def contract_of(columns: Any = None, **changes: Any) -> Contract:
+    facts = contract_facts(rows=ROWS) | {"columns": columns or COLUMNS} | changes
+    return Contract.model_validate(facts)
+
+
+def cells_of(contract: Contract) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """All rows, shape (columns, rows)."""
+    read = cell_batches(
+        open_source(contract.source),
+        contract.codings,
+        MalformedLines(),
+        missing_codes=contract.missing_codes,
+    )
+    return np.concatenate(list(read), axis=1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_derived_cells_are_functions_of_clamped_inputs(tmp_path: Path, kind: str) -> None:
+    frame = table()
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    frame.to_parquet(tmp_path / "table.parquet")
+    contract = contract_of(source=str(tmp_path / f"table.{kind}"))
+    assert contract.names == NAMES
+    cells = dict(zip(contract.names, cells_of(contract), strict=True))
+    income = frame["income"].replace(-9.0, np.nan).clip(0, 1e6).to_numpy()
+    age, absent = frame["age"].clip(18, 98).to_numpy(np.float64), np.isnan(income)
+    np.testing.assert_allclose(cells["income_log"], np.log1p(income), rtol=1e-15)
+    np.testing.assert_array_equal(cells["earns"], np.where(absent, np.nan, income != 0))
+    np.testing.assert_array_equal(cells["rich"], np.where(absent, np.nan, income > 1e5))
+    np.testing.assert_array_equal(cells["unknown"], absent)
+    np.testing.assert_array_equal(cells["age_sex=M"], age * (frame["sex"] == "M"))
+    np.testing.assert_array_equal(cells["ratio"], income / age)
+    np.testing.assert_array_equal(cells["visits_root"], np.sqrt(frame["visits"]))
+    line = np.polyfit(age, cells["powers_2"], 2)
+    np.testing.assert_allclose(np.polyval(line, age), cells["powers_2"], atol=1e-9)
+    for name, column in contract.columns.items():
+        lower, upper = column.limits
+        if isinstance(column, Derived) and name != "visits_root":
+            assert np.nanmin(cells[name]) >= lower
+            assert np.nanmax(cells[name]) <= upper
+    check = check_table(contract)
+    clamped = {column.name: column.clamped for column in check.columns}
+    assert clamped["income_log"] == clamped["knots_1"] == 0
+    assert clamped["visits_root"] == (frame["visits"] > 25).sum()
+
+
+def test_bounds_follow_from_those_of_the_inputs() -> None:
+    limits = {name: column.limits for name, column in contract_of().columns.items()}
+    assert limits["income_log"] == (0.0, pytest.approx(math.log1p(1e6)))
+    assert limits["rich"] == limits["earns"] == (0.0, 1.0)
+    assert limits["age_sex=F"] == (0.0, 98.0)
+    assert limits["ratio"] == (0.0, 1e6 / 18)
+    assert limits["powers_2"] == (-0.5, 1.0)
+    assert limits["visits_root"] == (0.0, 5.0)
+    unbounded = contract_of(
+        {"a": {"from": "x", "transform": "log1p"}, "b": {"from": ["x", "y"], "transform": "ratio"}}
+    )
+    assert unbounded.columns_without_bounds == ["a", "b"]
+    wide = {"a": {"from": "age", "transform": "sqrt", "lower": 0.0, "upper": 99.0}}
+    narrowed = contract_of({"age": {"lower": 1.0, "upper": 4.0}} | wide)
+    assert narrowed.columns["a"].limits == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "family"),
+    [
+        (
+            {"b": {"from": "a", "transform": "sqrt"}, "a": {"from": "x", "transform": "sqrt"}},
+            "COLUMNS",
+        ),
+        ({"a": {"from": "a", "transform": "sqrt"}}, "COLUMNS"),
+        ({"q_*": {"from": "a", "transform": "sqrt"}}, "COLUMNS"),
+        ({"a": {"from": "b", "transform": "root"}}, "COLUMNS"),
+        ({"a": {"from": "b", "transform": "product"}}, "COLUMNS"),
+        ({"a": {"from": "b", "transform": "log1p 3"}}, "COLUMNS"),
+        ({"a": {"from": "b", "transform": "spline", "knots": [1.0, 2.0]}}, "COLUMNS"),
+        ({"a": {"from": "b", "transform": "spline", "knots": [3.0, 2.0, 1.0]}}, "COLUMNS"),
+        ({"a": {"from": "b", "transform": "polynomial", "degree": 3}}, "BOUNDS"),
+        ({"a": {"from": "s", "transform": "sqrt"}, "s": {"levels": ["A"]}}, "LEVELS"),
+        ({"a": {"from": "s=B", "transform": "sqrt"}, "s": {"levels": ["A"]}}, "LEVELS"),
+        ({"a": {"from": "b", "transform": "> 9"}, "b": {"lower": 0.0, "upper": 5.0}}, "BOUNDS"),
+        (
+            {
+                "a": {"from": "b", "transform": "sqrt", "lower": 7.0, "upper": 9.0},
+                "b": {"lower": 0.0, "upper": 4.0},
+            },
+            "BOUNDS",
+        ),
+    ],
+)
+def test_a_column_that_cannot_be_derived_is_refused(columns: Any, family: str) -> None:
+    with raises(getattr(families, family)):
+        contract_of(columns)
+
+
+def test_cells_of_persons_and_single_cells_are_not_computed_from() -> None:
+    columns = {"a": {"from": "who", "transform": "sqrt"}, "age": {"lower": 0.0, "upper": 9.0}}
+    with raises(families.PERSONS, input="who"):
+        contract_of(columns, privacy_unit="who", persons=20)
+    with raises(families.COLUMNS, column="a"):
+        contract_of(columns, privacy_unit="cell")
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_value_depends_on_its_row_alone_to_the_last_bit(transform: str) -> None:
+    """NumPy's log1p and arcsinh do not: their last bit depends on the memory of the array."""
+    parameters = {"spline": " knots -5 0 7 term 1", "polynomial": " degree 4 between -9 and 90"}
+    own = f" {1:d}" if transform in (">", ">=", "<", "<=") else parameters.get(transform, "")
+    function, rng = transform_of(transform + own), np.random.default_rng(1)
+    x = np.concatenate([rng.normal(0, 30, 2000), rng.lognormal(0, 40, 2000), [0.0, -0.0, 1e308]])
+    inputs = [x, x[::-1].copy()][: function.inputs]
+    with np.errstate(all="ignore"):
+        whole = function.apply(*inputs)
+        strided = function.apply(*(np.repeat(each, 3)[::3] for each in inputs))
+        parts = [function.apply(*(each[k : k + 1] for each in inputs)) for k in range(500)]
+        shifted = function.apply(*(each[3:] for each in inputs))
+    np.testing.assert_array_equal(strided, whole)
+    np.testing.assert_array_equal(np.concatenate(parts), whole[:500])
+    np.testing.assert_array_equal(shifted, whole[3:])
+
+
+def written(folder: Path, **keys: Any) -> Path:
+    """A request for a table in a folder."""
+    table().to_csv(folder / "table.csv", index=False)
+    facts = {"source": "table.csv", "rows": ROWS, "columns": COLUMNS, "budget": BUDGET}
+    return write_request(folder, **facts | keys.pop("facts", {}), request=keys)
+
+
+def test_a_release_states_what_it_computed(tmp_path: Path) -> None:
+    request = written(tmp_path)
+    release = run_release(request)
+    manifest = read_release(Context.default().archive.release("toy", release)).manifest
+    facts = {column.name: column for column in manifest.columns}
+    derived = {name: facts[name].derived for name in NAMES if name != "sex"}
+    assert derived["age_sex=F"].inputs == ("age", "sex=F")
+    assert derived["income_log"].transform == "log1p"
+    assert derived["rich"].in_words == "income > 100000"
+    assert derived["age"] is None
+    record = read_record(Context.default().home, "toy", release)
+    assert record["clamped_cells"]["income_log"] == 0
+    assert record["filled_cells"]["income_log"] == 2
+    assert record["filled_cells"]["unknown"] == 0
+
+
+def test_what_is_computed_is_fixed_by_the_first_charge(tmp_path: Path) -> None:
+    run_release(written(tmp_path))
+    other = {"unknown": {"from": "age", "transform": "is missing"}}
+    with raises(families.TERMS, dataset="toy"):
+        run_release(written(tmp_path, facts={"columns": COLUMNS | other}, version="v2"))
