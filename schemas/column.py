@@ -404,7 +404,7 @@ class Derived(Column):
 
     @property
     def missing_codes(self) -> tuple[float, ...]:
-        return ()  # those of its inputs are no values of its own
+        return ()  # its inputs have them
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -645,7 +645,8 @@ class Input:
         is_number = np.isfinite(cells)
         if self.missing:
             is_number &= ~np.isin(cells, self.missing)
-        return np.clip(np.where(is_number, cells, np.nan), *self.limits)
+        clamped: Array = np.clip(np.where(is_number, cells, np.nan), *self.limits)
+        return clamped
 
 
 @dataclass(frozen=True)
