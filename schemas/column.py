@@ -1,11 +1,11 @@
-"""The columns of a data set: numbers with public bounds, or categories."""
+"""The columns of a data set: numbers with public bounds, dates, or categories of several kinds."""
 
 from __future__ import annotations
 
 import datetime
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, ClassVar, Self, Union
 
@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from gramercy.schemas import families, wordings
+from gramercy.schemas.cells import DAYS, CodeCells, DayCells, TruthCells, as_date
 from gramercy.schemas.derived import Derivation, DerivedFacts, Input, Transform, transform_of
 from gramercy.schemas.model import Model, Real, has_unprintable
 
@@ -30,10 +31,42 @@ _LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 
-def _not_empty(value: Any) -> Any:
+_MOST_LEVELS, _MOST_CODES, _LONGEST_CODE = 1000, 20_000, 64
+
+
+def _few(value: Any) -> Any:
     if value is None:
         raise wordings.value_empty("the levels from knowledge of the field, such as [A, B]")
+    if not value and isinstance(value, list | tuple | Mapping):
+        raise wordings.no_entries()
+    if isinstance(value, list | tuple | Mapping) and len(value) > _MOST_LEVELS:
+        raise families.LEVELS(
+            "'levels' has {count} levels; a column may have {most}.",
+            "Put them into groups: 'levels: {{first: [A, B], second: [C], other: '*'}}', and "
+            "'prefix: 1' if the first character of a cell tells its group.",
+            count=len(value),
+            most=_MOST_LEVELS,
+        )
     return value
+
+
+def _level(value: Any) -> Any:
+    if not isinstance(value, str | int | float):
+        raise families.LEVELS("A level must be text or a number.", "Put it in quotes.")
+    return value
+
+
+def _no_date(value: Any) -> Any:
+    if as_date(value) is not None:
+        raise families.BOUNDS(
+            "This is a date, and the column has no unit.",
+            "Add to the column 'unit: {unit}', in which its dates are published.",
+            unit=DAYS,
+        )
+    return value
+
+
+Bound = Annotated[Real, BeforeValidator(_no_date)]
 
 
 # Declared columns: squares of cells must neither overflow nor vanish, and constants that are
@@ -50,7 +83,7 @@ class ColumnKind(Model):
     Attributes
     ----------
     key
-        The key by which a contract declares it; empty for the kind of all other columns.
+        A key by which a contract declares it; empty for the kind of all other columns.
     """
 
     key: ClassVar[str] = ""
@@ -69,6 +102,11 @@ class ColumnKind(Model):
     def coding(self) -> Any:
         """How cells become numbers; see `tables.formats.values.Coding`."""
         return self.categories
+
+    @property
+    def date_unit(self) -> str | None:
+        """The unit of numbers that stand for dates; None if they do not."""
+        return None
 
     @property
     def has_bounds(self) -> bool:
@@ -142,11 +180,11 @@ class Column(ColumnKind):
     (13.0, 9.0)
     """
 
-    lower: Real | None = None
-    upper: Real | None = None
-    centre: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
+    lower: Bound | None = None
+    upper: Bound | None = None
+    centre: Bound | None = None
     scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
-    missing: Annotated[tuple[Real, ...], Field(max_length=20)] = ()
+    missing: Annotated[tuple[Bound, ...], Field(max_length=20)] = ()
     _declared: tuple[float, float] | None = PrivateAttr(None)  # of estimated constants
 
     @model_validator(mode="after")
@@ -275,6 +313,60 @@ class Column(ColumnKind):
         return terms
 
 
+class Dates(Column):
+    """A column of dates, published as numbers: the time from a first day.
+
+    Parameters
+    ----------
+    unit
+        ``days since 1970-01-01``, with this or another date, or ``years`` in place of ``days``: a
+        year has 365.2425 days. Cells are dates, times, or text such as ``2026-11-23``, with or
+        without a time; of a time with an offset from UTC or a zone, the day in UTC counts. Other
+        cells are missing, whole numbers among them.
+    lower, upper, centre, missing
+        As of numbers: dates such as ``1900-01-01``, or numbers in the unit.
+    scale
+        A number in the unit.
+
+    Examples
+    --------
+    >>> born = Dates(unit="days since 1970-01-01", lower="1970-01-02", upper="1970-01-12")
+    >>> born.limits, born.effective_centre
+    ((1.0, 11.0), 6.0)
+    """
+
+    key: ClassVar[str] = "unit"
+
+    unit: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_to_numbers(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        cells = DayCells.of_unit(data.get("unit"))
+
+        def number(value: Any) -> Any:
+            day = as_date(value)
+            return value if day is None else cells.number(day)
+
+        numbers = {key: number(data[key]) for key in ("lower", "upper", "centre") if key in data}
+        if isinstance(data.get("missing"), list | tuple):
+            numbers["missing"] = [number(each) for each in data["missing"]]
+        return {**data, **numbers}
+
+    @property
+    def coding(self) -> DayCells:
+        return DayCells.of_unit(self.unit)
+
+    @property
+    def date_unit(self) -> str:
+        return self.unit
+
+    def terms(self, name: str) -> dict[str, Any]:
+        return super().terms(name) | {"unit": self.unit}
+
+
 class Levels(ColumnKind):
     """A column of categories, published as one column of zeros and ones per level.
 
@@ -288,7 +380,7 @@ class Levels(ColumnKind):
     key: ClassVar[str] = "levels"
 
     levels: Annotated[
-        tuple[str | Real, ...], Field(min_length=1, max_length=1000), BeforeValidator(_not_empty)
+        tuple[Annotated[str | Real, BeforeValidator(_level)], ...], BeforeValidator(_few)
     ]
 
     @model_validator(mode="after")
@@ -298,8 +390,7 @@ class Levels(ColumnKind):
                 "'levels' mixes text and numbers.",
                 "Put the numbers in quotes if the column is text.",
             )
-        if len(set(self.levels)) < len(self.levels):
-            raise families.LEVELS("'levels' lists a level twice.", "Remove one of the two.")
+        _check_distinct(self.levels)
         if any(isinstance(x, str) and (x != x.strip() or x in MISSING) for x in self.levels):
             raise families.LEVELS(
                 "'levels' has a level that is read as missing, or has blanks around it.",
@@ -313,6 +404,193 @@ class Levels(ColumnKind):
 
     def terms(self, name: str) -> dict[str, Any]:
         return {"name": name, "levels": list(self.levels)}
+
+
+def _check_distinct(levels: Sequence[Any]) -> None:
+    if len(set(levels)) < len(levels):
+        raise families.LEVELS("'levels' lists a level twice.", "Remove one of the two.")
+
+
+def _truth(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise families.LEVELS(
+            "'levels' mixes true or false with other levels.",
+            "Write [true, false] for a column of truth values, else put all levels in quotes.",
+        )
+    return value
+
+
+class TruthLevels(ColumnKind):
+    """A column of truth values, published as a column of zeros and ones for each that is listed.
+
+    Parameters
+    ----------
+    levels
+        ``true``, ``false`` or both. Cells are truth values, the numbers 1 and 0, or text: ``true``,
+        ``t``, ``yes``, ``y`` or ``1``, and ``false``, ``f``, ``no``, ``n`` or ``0``, in capitals
+        or not.
+    """
+
+    key: ClassVar[str] = "levels"
+
+    levels: tuple[Annotated[bool, BeforeValidator(_truth)], ...]
+
+    @model_validator(mode="after")
+    def _check_levels(self) -> Self:
+        _check_distinct(self.levels)
+        return self
+
+    @classmethod
+    def is_declared_by(cls, keys: Mapping[str, Any]) -> bool:
+        levels = keys.get("levels")
+        return isinstance(levels, list | tuple) and any(isinstance(x, bool) for x in levels)
+
+    @property
+    def categories(self) -> tuple[str | float, ...]:
+        return tuple(str(level).lower() for level in self.levels)
+
+    @property
+    def coding(self) -> TruthCells:
+        return TruthCells(self.levels)
+
+    def terms(self, name: str) -> dict[str, Any]:
+        return {"name": name, "levels": list(self.levels)}
+
+
+_ALL_OTHERS = "*"
+
+
+def _groups(value: Any) -> Any:
+    """Groups of codes: of a list, each code is a group of its own."""
+    if isinstance(value, list | tuple):
+        return {each if isinstance(each, str) else str(each): (each,) for each in value}
+    return value
+
+
+def _codes(value: Any) -> Any:
+    if isinstance(value, list | tuple) and not value:
+        raise wordings.no_entries()
+    return (value,) if isinstance(value, str | int) else value
+
+
+def _code(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise families.LEVELS(
+            "A code must be text or a whole number.",
+            "Put it in quotes, so that no zero at its beginning or end is lost.",
+        )
+    return value
+
+
+def _prefix(value: Any) -> Any:
+    if not isinstance(value, bool) and not (isinstance(value, int) and value > 0):
+        raise families.VALUE("Must be true, or the number of characters of every listed code.")
+    return value
+
+
+class CodeGroups(ColumnKind):
+    """A column of codes in groups, published as one column of zeros and ones per group.
+
+    Parameters
+    ----------
+    levels
+        The codes of each group, such as ``{infection: [A, B], neoplasm: [C]}``; the group ``"*"``
+        has all other cells that are not missing. A code in quotes is compared as text, with zeros
+        at its beginning; a number also equals cells such as ``101.0`` and ``0101``. At most 20,000
+        codes. With `prefix` a list of codes will do, each of which is a group.
+    prefix
+        ``true`` if codes are beginnings of cells: the longest one that fits counts. A number states
+        also how many characters every listed code has.
+
+    Examples
+    --------
+    >>> icd = CodeGroups(levels={"infection": ["A", "B"], "other": "*"}, prefix=1)
+    >>> icd.matrix_names("icd")
+    ['icd=infection', 'icd=other']
+    """
+
+    key: ClassVar[str] = "levels"
+
+    levels: Annotated[
+        dict[
+            str,
+            Annotated[
+                tuple[Annotated[str | int, BeforeValidator(_code)], ...], BeforeValidator(_codes)
+            ],
+        ],
+        BeforeValidator(_groups),
+        BeforeValidator(_few),
+    ]
+    prefix: Annotated[bool | int, BeforeValidator(_prefix)] = False
+
+    @classmethod
+    def is_declared_by(cls, keys: Mapping[str, Any]) -> bool:
+        return isinstance(keys.get("levels"), Mapping) or ("levels" in keys and "prefix" in keys)
+
+    @model_validator(mode="after")
+    def _check_codes(self) -> Self:
+        if any(not name or name != name.strip() for name in self.levels):
+            raise families.LEVELS("The name of a group is empty, or has blanks around it.")
+        groups = dict[str, str]()
+        for group, codes in self.levels.items():
+            for code in map(str, codes):
+                self._check_code(group, code)
+                if code in groups:
+                    raise families.LEVELS(
+                        "'levels' lists the code '{code}' twice.",
+                        "Leave it in one group only.",
+                        code=code,
+                    )
+                groups[code] = group
+        if len(groups) > _MOST_CODES:
+            raise families.LEVELS(
+                "'levels' lists {count} codes; a column may have {most}.",
+                "List beginnings of codes, with 'prefix: true'.",
+                count=len(groups),
+                most=_MOST_CODES,
+            )
+        return self
+
+    def _check_code(self, group: str, code: str) -> None:
+        if code == _ALL_OTHERS:
+            if len(self.levels[group]) > 1:
+                raise families.LEVELS(
+                    "The group '{group}' has '*' and other codes.",
+                    "Write '*' alone: the group has all cells that are in no other.",
+                    group=group,
+                )
+            return
+        if code != code.strip() or code in MISSING or len(code) > _LONGEST_CODE:
+            raise families.LEVELS(
+                "The group '{group}' has a code that is read as missing, is longer than {most} "
+                "characters, or has blanks around it.",
+                "Remove it: such cells belong to no group.",
+                group=group,
+                most=_LONGEST_CODE,
+            )
+        if not isinstance(self.prefix, bool) and len(code) != self.prefix:
+            raise families.LEVELS(
+                "'prefix' is {prefix}, but the code '{code}' has {length} characters.",
+                "Write 'prefix: true', with which codes may have any length.",
+                prefix=self.prefix,
+                code=code,
+                length=len(code),
+            )
+
+    @property
+    def categories(self) -> tuple[str | float, ...]:
+        return tuple(self.levels)
+
+    @property
+    def coding(self) -> CodeCells:
+        groups = tuple(self.levels.values())
+        rest = next((k for k, codes in enumerate(groups) if codes == (_ALL_OTHERS,)), None)
+        listed = tuple(() if k == rest else codes for k, codes in enumerate(groups))
+        return CodeCells(listed, bool(self.prefix), rest)
+
+    def terms(self, name: str) -> dict[str, Any]:
+        groups = {group: list(codes) for group, codes in self.levels.items()}
+        return {"name": name, "levels": groups, "prefix": self.prefix}
 
 
 def _one_or_more(value: Any) -> Any:
@@ -549,7 +827,7 @@ def with_derived(columns: Mapping[str, ColumnKind]) -> dict[str, Any]:
 
 
 # The first by which a declaration is recognised; the last one has no key.
-KINDS: list[type[ColumnKind]] = [Derived, Levels, Column]
+KINDS: list[type[ColumnKind]] = [Derived, TruthLevels, CodeGroups, Levels, Dates, Column]
 
 
 class _DeclaredKind:
@@ -561,7 +839,7 @@ class _DeclaredKind:
 
 
 def _tag(kind: type[ColumnKind]) -> str:
-    return f"column-of-{kind.key or 'numbers'}"
+    return f"column-of-{kind.__name__}"
 
 
 def _declared(column: Any) -> str:
@@ -571,7 +849,7 @@ def _declared(column: Any) -> str:
     return _tag(next(kind for kind in KINDS if kind.is_declared_by(keys)))
 
 
-AnyColumn = Annotated[Column | Levels | Derived, _DeclaredKind()]
+AnyColumn = Annotated[Column | Levels | TruthLevels | CodeGroups | Derived, _DeclaredKind()]
 
 
 def level_names(levels: Iterable[str | float]) -> list[str]:

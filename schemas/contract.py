@@ -19,7 +19,7 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, ColumnKind, Derived, with_derived
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
+from gramercy.schemas.model import Model, Slug, has_unprintable, in_nfc, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.periods import (
     FILES,
@@ -129,6 +129,14 @@ class Contract(Model):
     @classmethod
     def _derive(cls, columns: dict[str, AnyColumn]) -> dict[str, AnyColumn]:
         return with_derived(columns)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalise(cls, data: Any) -> Any:
+        """All texts in NFC but those of the source: a file has the name that it has."""
+        if not isinstance(data, Mapping):
+            return data
+        return {key: x if key == "source" else in_nfc(x) for key, x in data.items()}
 
     @model_validator(mode="after")
     def _check_persons(self) -> Self:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import datetime
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.cells import DayCells
 from gramercy.schemas.column import level_names
 from gramercy.schemas.derived import DerivedFacts
 from gramercy.schemas.ledger_history import Anchor
@@ -51,6 +57,7 @@ class ColumnFacts(Model):
     """A numeric column, with the centre and scale in use.
 
     `derived` states of which columns it is a function, and which; null if it is in the table.
+    `unit` is such as ``days since 1970-01-01`` if its numbers stand for dates.
     """
 
     name: str
@@ -59,6 +66,16 @@ class ColumnFacts(Model):
     centre: Real
     scale: Positive
     derived: DerivedFacts | None = None
+    unit: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    @property
+    def dates(self) -> DayCells | None:
+        """The dates that its numbers stand for; None if they do not."""
+        return None if self.unit is None else DayCells.of_unit(self.unit)
 
 
 class LevelsFacts(Model):
@@ -66,6 +83,13 @@ class LevelsFacts(Model):
 
     name: str
     levels: tuple[str | Real, ...]
+
+
+class CodesFacts(Model):
+    """The codes of each group of a column of codes; see `schemas.column.CodeGroups`."""
+
+    groups: dict[str, tuple[str | int, ...]]
+    prefix: bool | int = False
 
 
 class BudgetFacts(Model):

@@ -23,6 +23,7 @@ from gramercy.schemas.database import RowSelection
 from gramercy.schemas.facts import (
     BudgetFacts,
     CalibrationFacts,
+    CodesFacts,
     ColumnFacts,
     CumulativeFacts,
     DatasetFacts,
@@ -77,6 +78,7 @@ _OPTIONAL = [
     "by",
     "groups",
     "missing_codes",
+    "codes",
     "selection",
     "ledger",
     "lost",
@@ -87,7 +89,7 @@ _OPTIONAL = [
 # Facts that all steps of a cumulative series share, so that their sums can be decoded.
 SHARED_BY_STEPS = (
     *("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism", "folds"),
-    *("by", "period", "scaling", "missing_codes"),
+    *("by", "period", "scaling", "missing_codes", "codes"),
 )
 
 
@@ -112,6 +114,8 @@ class ReleaseSpec(Model):
         declared.
     missing_codes
         Numbers that stand for a missing value, by column; from the contract.
+    codes
+        The codes of each group, by column, where a column has groups of codes; from the contract.
     selection
         What was read, if the table is in a database; from the contract.
     ledger
@@ -136,6 +140,7 @@ class ReleaseSpec(Model):
     cumulative: CumulativeFacts | None = None
     scaling: ScalingFacts | None = None
     missing_codes: dict[str, tuple[Real, ...]] = Field(default_factory=dict)
+    codes: dict[str, CodesFacts] = Field(default_factory=dict)
     selection: RowSelection | None = None
     ledger: LedgerFacts | None = None
 

@@ -77,6 +77,25 @@ def expand_kind(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
+def nfc(text: str) -> str:
+    """The text in the Unicode normal form C, in which names, levels and codes are compared."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def in_nfc(value: Any) -> Any:
+    """A value of YAML with all of its texts in NFC; two keys must not become one."""
+    if isinstance(value, str):
+        return nfc(value)
+    if isinstance(value, Mapping):
+        normal = {in_nfc(key): in_nfc(each) for key, each in value.items()}
+        if len(normal) < len(value):
+            raise families.KEY(
+                "Two keys differ only in how Unicode writes their accents.", "Remove one of them."
+            )
+        return normal
+    return type(value)(map(in_nfc, value)) if type(value) in (list, tuple) else value
+
+
 _UNPRINTABLE = {"Cc", "Cs", "Cn"}
 _DIRECTION_MARKS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 

@@ -261,11 +261,14 @@ def longest_row(spec: ReleaseSpec) -> float:
     return spec.largest_norm * room
 
 
-def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:
-    """A numeric column before the first histogram: the middle and the half width of its bounds."""
+def starting_facts(name: str, limits: tuple[float, float] | None, **others: Any) -> ColumnFacts:
+    """A numeric column before the first histogram: the middle and the half width of its bounds.
+
+    `others`: facts that are not constants, such as its unit.
+    """
     lower, upper = limits or (-UNBOUNDED, UNBOUNDED)
     centre, scale = lower / 2 + upper / 2, upper / 2 - lower / 2
-    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale)
+    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale, **others)
 
 
 def replayed(

@@ -29,6 +29,8 @@ from gramercy.schemas.steps import StepDays
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
 from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import Source, open_source
+from gramercy.tables.formats.table_format import SourceFile
+from gramercy.tables.formats.values import ANY, DOUBLE, TEXT, TRUTH, WHOLE, coding_of
 from gramercy.tables.persons.person_index import IndexedPersons
 from gramercy.tables.sums.period_filter import PeriodFilter
 
@@ -420,7 +422,7 @@ def percentage(share: float) -> str:
 
 Types = Mapping[str, str]  # the columns of a file, with types as in `tables.formats.reader`
 
-_NUMBERS, _TEXTS, _PERSONS = {"whole", "double", "any"}, {"text", "any"}, {"whole", "text", "any"}
+_NUMBERS = {WHOLE, DOUBLE}
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -452,14 +454,18 @@ def check_table_header(contract: Contract) -> Source:
         known.add(schema)
         if None in schema:
             raise _columns_missing(file, types, contract)
-        if wrong := [n for n, column in columns.items() if not _fits(column, types[n])]:
+        if wrong := [n for n, column in columns.items() if not _fits(column, each, types[n])]:
+            truths = [n for n in wrong if types[n] == TRUTH and columns[n].categories]
             raise (
                 families.TABLE_COLUMNS(
                     "{file}: columns have other types than the contract declares: {columns}.",
-                    "Remove them from 'columns' (or, if a pattern matches them, add them to "
-                    "'exclude'); or store numbers as numbers, and levels that are text as text.",
+                    "{remedy}",
                     file=file,
                     columns=tuple(f"{name} ({types[name]})" for name in wrong),
+                    remedy=f"Write 'levels: [true, false]' for {', '.join(truths)}."
+                    if truths
+                    else "Remove them from 'columns' (or, if a pattern matches them, add them to "
+                    "'exclude'); or store numbers as numbers, and levels that are text as text.",
                 )
             )
         schemas.append((file, types))
@@ -468,9 +474,8 @@ def check_table_header(contract: Contract) -> Source:
     return source
 
 
-def _fits(column: ColumnKind, stated: str) -> bool:
-    levels = column.categories
-    return stated in (_TEXTS if levels is not None and isinstance(levels[0], str) else _NUMBERS)
+def _fits(column: ColumnKind, file: SourceFile, stated: str) -> bool:
+    return coding_of(column.coding, file.notation).reads(stated)
 
 
 def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
@@ -526,14 +531,15 @@ def _check_persons(
 ) -> None:
     """Refuse persons that are not identified by whole numbers or text, the same in all files.
 
-    With whole numbers in some files and text in others, 7 and 007 could be one person.
+    Of doubles, those that are whole identify persons. With numbers in some files and text in
+    others, 7 and 007 could be one person.
     """
     column = contract.person_column
     if column is None:
         return
-    files: dict[str, str] = {}  # each type, with the first file that states it
+    files: dict[str, str] = {}  # numbers or text, with the first file that states it
     for file, types in schemas:
-        if types[column] not in _PERSONS:
+        if types[column] not in {*_NUMBERS, TEXT, ANY}:
             raise families.TABLE_COLUMNS(
                 "{file}: column '{column}' identifies persons, but has the type {type}.",
                 "Store it as whole numbers or text.",
@@ -541,12 +547,12 @@ def _check_persons(
                 column=column,
                 type=types[column],
             )
-        files.setdefault(types[column], file)
-    if "whole" in files and (not source.states_types or "text" in files):
+        files.setdefault("numbers" if types[column] in _NUMBERS else types[column], file)
+    if "numbers" in files and (not source.states_types or TEXT in files):
         raise families.TABLE_COLUMNS(
-            "{file}: column '{column}' has whole numbers here, but text in other files.",
+            "{file}: column '{column}' has numbers here, but text in other files.",
             "Store it as text in all files, with the same spelling (a CSV file has text).",
-            file=files["whole"],
+            file=files["numbers"],
             column=column,
         )
 
@@ -560,7 +566,7 @@ def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> No
     for file, types in schemas:
         stated = types[column]
         is_date = stated.lower().startswith(("date", "timestamp"))
-        if not (is_date or stated in _TEXTS or (years and stated in _NUMBERS)):
+        if not (is_date or stated in {TEXT, ANY} or (years and stated in _NUMBERS)):
             raise families.TABLE_COLUMNS(
                 "{file}: column '{column}' decides the period of each row, but has the type "
                 "{type}.",

@@ -51,12 +51,13 @@ from gramercy.scaling.shares import (
 )
 from gramercy.scaling.whitening import Pilot
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import Column, Derived, Levels
+from gramercy.schemas.column import CodeGroups, Column, ColumnKind, Derived
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import InvalidValue, RequestError
 from gramercy.schemas.facts import (
     BudgetFacts,
+    CodesFacts,
     ColumnFacts,
     CumulativeFacts,
     DatasetFacts,
@@ -421,10 +422,7 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
             rows=contract.rows,
             persons=contract.persons,
         ),
-        columns=tuple(
-            LevelsFacts(name=n, levels=c.levels) if isinstance(c, Levels) else _column_facts(n, c)
-            for n, c in table.columns.items()
-        ),
+        columns=tuple(_column_facts(name, column) for name, column in table.columns.items()),
         intercept=contract.intercept,
         neighbours=contract.neighbours,
         privacy_unit=contract.protected_unit,
@@ -433,6 +431,11 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
         folds=request.folds,
         by=grouping_column(contract, request),
         missing_codes=contract.missing_codes,
+        codes={
+            name: CodesFacts(groups=column.levels, prefix=column.prefix)
+            for name, column in contract.columns.items()
+            if isinstance(column, CodeGroups)
+        },
         budget=BudgetFacts.of(contract.budget),
         period=_period_facts(contract, request),
         cumulative=_cumulative_facts(contract, request),
@@ -464,14 +467,16 @@ def _cumulative_facts(contract: Contract, request: Request) -> CumulativeFacts |
     )
 
 
-def _column_facts(name: str, column: Column) -> ColumnFacts:
-    facts = starting_facts(name, column.limits if column.has_bounds else None)
-    update: dict[str, Any] = {}
-    if column.has_bounds:
-        update = {"centre": column.effective_centre, "scale": column.effective_scale}
-    if isinstance(column, Derived):
-        update["derived"] = column.facts
-    return facts.model_copy(update=update)
+def _column_facts(name: str, column: ColumnKind) -> ColumnFacts | LevelsFacts:
+    if column.categories is not None:
+        return LevelsFacts(name=name, levels=column.categories)
+    derived = column.facts if isinstance(column, Derived) else None
+    limits = column.limits if column.has_bounds else None
+    facts = starting_facts(name, limits, unit=column.date_unit, derived=derived)
+    if not column.has_bounds:
+        return facts
+    _, _, centre, scale, *_ = column.constants
+    return facts.model_copy(update={"centre": centre, "scale": scale})
 
 
 def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
@@ -479,7 +484,7 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     estimated = spec.scaling is not None
     columns = {
         facts.name: contract.columns[facts.name].in_use(
-            facts.model_dump(exclude={"name", "derived"}), estimated=estimated
+            facts.model_dump(include={"lower", "upper", "centre", "scale"}), estimated=estimated
         )
         for facts in spec.columns
     }
@@ -546,7 +551,7 @@ def with_planned_scaling(
     columns = tuple(
         column
         if isinstance(column, LevelsFacts)
-        else starting_facts(column.name, limits).model_copy(update={"derived": column.derived})
+        else starting_facts(column.name, limits, unit=column.unit, derived=column.derived)
         for column, limits in zip(declared.columns, facts.bounds, strict=True)
     )
     return declared.model_copy(update={"scaling": facts, "columns": columns})

@@ -134,13 +134,18 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
             plan.mechanism.lattice,
             on_rows=on_rows,
             in_order=plan.mechanism.publishes.rows_file is not None,
-            parts=Parts(plan.spec.slices, plan.spec.by),
+            parts=_parts(plan, plan.spec.slices),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,
             metric=plan.metric,
             engine=_engine(plan.request.engine, kept),
         )
     return sums
+
+
+def _parts(plan: Plan, folds: int = 1) -> Parts:
+    by = plan.spec.by
+    return Parts(folds, by, None if by is None else plan.contract.columns[by.name].coding)
 
 
 def sum_for_pilot(plan: Plan, lattice: Lattice, state: str, kept: KeptCells) -> Sum:
@@ -173,7 +178,7 @@ def sum_further_rows(
                 mechanism.lattice,
                 plan.mechanism.lattice,
                 on_rows,
-                groups=Parts(by=plan.spec.by),
+                groups=_parts(plan),
                 keep_malformed=plan.spec.parts > 1,
                 metric=plan.metric,
                 engine=_engine(plan.request.engine, kept),

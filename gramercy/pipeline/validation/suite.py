@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from gramercy.common import disk
 from gramercy.pipeline.plan.checking import required_columns
-from gramercy.schemas.column import Levels
+from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
+from gramercy.tables.formats.values import coding_of
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
@@ -83,8 +84,7 @@ def save_suite(contract: Contract, path: Path) -> None:
 
 
 def _type_expectation(gxe: Any, contract: Contract, name: str) -> Any:
-    levels = contract.levels(name)
-    if levels is not None and isinstance(levels[0], str):
+    if coding_of(contract.columns[name].coding).is_text:
         return gxe.ExpectColumnValuesToBeOfType(column=name, type_="str", severity=SCHEMA)
     return gxe.ExpectColumnValuesToBeInTypeList(column=name, type_list=_NUMBERS, severity=SCHEMA)
 
@@ -96,7 +96,7 @@ def _value_expectations(gxe: Any, contract: Contract, name: str) -> list[Any]:
     if isinstance(column, Levels):
         levels = list(column.levels)
         within = gxe.ExpectColumnValuesToBeInSet(column=name, value_set=levels, severity=VALUES)
-    elif not column.has_bounds:
+    elif not isinstance(column, Column) or not column.has_bounds or column.date_unit:
         return [present]
     else:
         within = gxe.ExpectColumnValuesToBeBetween(

@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 
 from gramercy.schemas import families
 from gramercy.schemas.column import MISSING
+from gramercy.schemas.model import nfc
 from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.schemas.url import path_of
 from gramercy.tables.batches import MalformedLines, in_order
 from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
 from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
 from gramercy.tables.formats.table_format import (
-    ANY,
     SampledRows,
     SourceFile,
     TableFormat,
     short_texts,
 )
-from gramercy.tables.formats.values import Coding
+from gramercy.tables.formats.values import ANY, Coding
 
 # Ends of names of text files that are CSV only where the contract states their separator.
 ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
@@ -104,7 +104,7 @@ def _written(file: SourceFile) -> CsvFormat:
 
 
 def read_header(file: SourceFile) -> list[str]:
-    """Names of the columns, from the first line."""
+    """Names of the columns in NFC, from the first line."""
     display_name, written = file.display_name, _written(file)
     read = b""
     with _open(file) as stream:  # not all streams limit lines
@@ -143,7 +143,7 @@ def read_header(file: SourceFile) -> list[str]:
             "Close its quotes, and end lines with a newline.",
             file=display_name,
         )
-    names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
+    names = next(csv.reader(io.StringIO(nfc(text)), delimiter=separator), [])
     if not any(names):
         raise families.HEADER(
             "{file}: the file is empty, or its first line is blank.",

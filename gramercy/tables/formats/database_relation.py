@@ -20,15 +20,17 @@ import sqlalchemy as sa
 
 from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.model import nfc
 from gramercy.tables.formats.database_connection import connected
-from gramercy.tables.formats.table_format import ANY, DOUBLE, TEXT, WHOLE, ZONED, CopiedColumns
-from gramercy.tables.formats.values import Numbers
+from gramercy.tables.formats.table_format import CopiedColumns
+from gramercy.tables.formats.values import ANY, DOUBLE, EXACT, TEXT, TRUTH, WHOLE, ZONED, Numbers
 
 VIRTUAL = "computed when read"  # no contract can use it: computing it may fail on a cell
 NUMERIC = "numeric"  # exact decimals, of up to 147,000 digits in PostgreSQL
 _POSTGRESQL_TYPES = {
     **dict.fromkeys(("int2", "int4", "int8"), WHOLE),
-    **dict.fromkeys(("float4", "float8", "bool"), DOUBLE),
+    **dict.fromkeys(("float4", "float8"), DOUBLE),
+    "bool": TRUTH,
     "numeric": NUMERIC,
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), TEXT),
     "timestamptz": ZONED,
@@ -36,6 +38,7 @@ _POSTGRESQL_TYPES = {
 _DATES = {"date", "timestamp", ZONED}
 # By the rules for affinity: https://www.sqlite.org/datatype3.html#determination_of_column_affinity
 _SQLITE_TYPES = (
+    (re.compile(r"BOOL"), TRUTH),
     (re.compile(r"DATE|TIME"), ANY),
     (re.compile(r"INT"), WHOLE),
     (re.compile(r"CHAR|CLOB|TEXT"), TEXT),
@@ -119,7 +122,7 @@ def _postgresql_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[
     Any value can be cast to text.
     """
     cell: sa.ColumnElement[Any] = sa.column(name)
-    if kind in {WHOLE, DOUBLE}:
+    if kind in {WHOLE, DOUBLE, TRUTH}:
         return cell
     text: sa.ColumnElement[Any] = sa.cast(cell, sa.Text)
     if kind == NUMERIC:
@@ -284,11 +287,15 @@ def open_rows(
 ) -> Iterator[tuple[pa.Schema, Iterator[list[pa.Array]]]]:
     """The columns of a copy, and the batches of its rows."""
     with connected(table) as connection:
-        types = dict(stated_columns(connection, table))
+        stated = stated_columns(connection, table)
+        types = {nfc(name): kind for name, kind in stated}
         sqlite = connection.dialect.name == "sqlite"
-        selected = {name: (types[name], columns.coding(name).most_bytes) for name in columns.names}
+        stored = {nfc(name): name for name, _ in stated}
+        selected = {
+            stored[name]: (types[name], columns.coding(name).most_bytes) for name in columns.names
+        }
         convert: dict[str, Convert] = {}
-        for name in selected:
+        for name in columns.names:
             if name in columns.published:
                 convert[name] = texts if columns.coding(name).is_text else numbers
             else:  # SQLite does not enforce types
@@ -296,7 +303,7 @@ def open_rows(
                 convert[name] = whole_numbers if enforced else identifiers
         select = statement(table, selected, sqlite=sqlite)
         options = connection.execution_options(yield_per=columns.rows_at_once)
-        schema = pa.schema([(name, TYPES[convert[name]]) for name in selected])
+        schema = pa.schema([(name, TYPES[convert[name]]) for name in columns.names])
         yield schema, _batches(options.execute(select), list(convert.values()))
 
 
@@ -305,8 +312,8 @@ def first_rows(
 ) -> pa.Table:
     """Some rows as they are stored: numbers where all cells of a column are numbers, else text."""
     with connected(table) as connection:
-        types = dict(stated_columns(connection, table))
-        selected = {name: (types[name], most_bytes) for name in columns}
+        stated = {nfc(name): (name, kind) for name, kind in stated_columns(connection, table)}
+        selected = {name: (kind, most_bytes) for name, kind in map(stated.__getitem__, columns)}
         sqlite = connection.dialect.name == "sqlite"
         fetched = connection.execute(statement(table, selected, sqlite=sqlite).limit(rows)).all()
     cells = zip(*fetched, strict=True) if fetched else ([] for _ in columns)
@@ -330,7 +337,6 @@ def _batches(found: Any, convert: list[Convert]) -> Iterator[list[pa.Array]]:
 
 Cells = Sequence[Any]
 _NOT_OF_THE_TYPE = (ValueError, TypeError, OverflowError)  # errors of Arrow among them
-_EXACT = 2.0**53  # a smaller whole number has a double of its own
 
 
 def numbers(cells: Cells) -> pa.Array:
@@ -379,7 +385,7 @@ def identifiers(cells: Cells) -> pa.Array:
     """
     named: list[Any] = []
     for cell in cells:
-        is_name = not isinstance(cell, float) or (abs(cell) < _EXACT and cell.is_integer())
+        is_name = not isinstance(cell, float) or (abs(cell) < EXACT and cell.is_integer())
         named.append(None if not is_name else int(cell) if isinstance(cell, float) else cell)
     return texts(named)
 

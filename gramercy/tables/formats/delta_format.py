@@ -22,6 +22,7 @@ from fsspec.implementations.local import LocalFileSystem
 from gramercy.common.extras import is_installed
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
+from gramercy.schemas.model import nfc
 from gramercy.schemas.source import AnySource, Files, display_name, location
 from gramercy.tables.formats.parquet_format import ParquetTables
 from gramercy.tables.formats.private_copy import Constants, new_copy
@@ -157,7 +158,7 @@ def _files(table: Any, file: SourceFile) -> Iterator[tuple[str, Constants]]:
                 source=file.display_name,
             )
         values = action.get("partition") or {}
-        yield path, {name: _as_text(values[name]) for name in names}
+        yield path, {nfc(name): _as_text(values[name]) for name in names}
 
 
 def _as_text(value: Any) -> str | None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
+from gramercy.schemas.model import nfc
 from gramercy.schemas.source import AnySource
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
@@ -78,8 +79,10 @@ class ParquetTables(TableFormat):
     ) -> Iterator[Array]:
         with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
             groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
-            reader = _Reader(stream, table.metadata, groups, columns)
-            stored = [reader.column(name, coding) for name, coding in columns.items()]
+            names = _stored_names(table)
+            as_stored = {names[name]: coding for name, coding in columns.items()}
+            reader = _Reader(stream, table.metadata, groups, as_stored)
+            stored = [reader.column(name, coding) for name, coding in as_stored.items()]
             if sum(column.page for column in stored) <= _PAGES:
                 yield from reader.batches(stored, groups, rows)
                 return
@@ -107,7 +110,8 @@ class ParquetTables(TableFormat):
     def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
         """Rows of the first row group, of the one in the middle, and the last rows of the file."""
         with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
-            metadata = table.metadata
+            metadata, names = table.metadata, _stored_names(table)
+            columns = [names[name] for name in columns]
             encoded = _dictionary_columns(metadata, columns)
             reader = pq.ParquetFile(
                 stream,
@@ -132,7 +136,13 @@ class ParquetTables(TableFormat):
                 found += _rows_of(reader, groups[-1], columns, start, part)
             schema = pa.schema([_plain(table.schema_arrow.field(name)) for name in columns])
             cells = pa.Table.from_batches(found, schema) if found else schema.empty_table()
+        cells = cells.rename_columns([nfc(name) for name in columns])
         return SampledRows(cells, complete=everything, has_last=has_last)
+
+
+def _stored_names(table: pq.ParquetFile) -> dict[str, str]:
+    """The names of columns as the file has them, by their normal form NFC."""
+    return {nfc(field.name): field.name for field in table.schema_arrow}
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[str]:
@@ -177,7 +187,7 @@ def _plain(field: pa.Field) -> pa.Field:
 class _Column:
     """A declared column, and the memory that it needs."""
 
-    # name, coding: as declared
+    # name, coding: as stored, and as declared
     name: str
     coding: Coding
     page: int  # bytes of a page

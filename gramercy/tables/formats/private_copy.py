@@ -21,6 +21,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.common.disk import error_reason
 from gramercy.schemas import families
+from gramercy.schemas.model import nfc
 from gramercy.tables.formats.parquet_format import ParquetTables, open_parquet
 from gramercy.tables.formats.table_format import SourceFile
 
@@ -83,7 +84,7 @@ class NewCopy:
         ):
             shutil.copyfileobj(stream, copy, 1 << 20)
         with open_parquet(part) as parquet:
-            absent = set(columns).difference(parquet.schema_arrow.names)
+            absent = set(columns).difference(map(nfc, parquet.schema_arrow.names))
             self.constants.append({**dict.fromkeys(absent), **constants})
             return int(parquet.metadata.num_rows)
 

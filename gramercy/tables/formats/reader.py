@@ -17,8 +17,8 @@ from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import replace_invalid_utf8
 from gramercy.tables.formats.source import Source
-from gramercy.tables.formats.table_format import ANY, DOUBLE, WHOLE, CopiedFormat, SourceFile
-from gramercy.tables.formats.values import Coding, coding_of
+from gramercy.tables.formats.table_format import CopiedFormat, SourceFile
+from gramercy.tables.formats.values import ANY, DOUBLE, TRUTH, WHOLE, Coding, coding_of
 
 MIXED, PARTIAL = "of several types", "not in every file"
 _MOST_BYTES = 1 << 28  # of files whose rows are counted: some seconds
@@ -172,15 +172,15 @@ def _common_type(first: str, second: str) -> str:
         return first
     if ANY in {first, second}:
         return ANY
-    return DOUBLE if {first, second} == {WHOLE, DOUBLE} else MIXED
+    return DOUBLE if {first, second} <= {WHOLE, DOUBLE, TRUTH} else MIXED
 
 
 def column_types(file: SourceFile) -> dict[str, str]:
     """Names of a file's columns and their types, from its header or schema.
 
-    Types are ``whole`` for integers, ``double`` for other numbers, ``text`` for any kind of text,
-    ``any`` for the columns of a CSV file, which states no types, and otherwise Arrow's own name, or
-    that of the database.
+    Types are ``whole`` for integers, ``double`` for other numbers, ``bool`` for truth values,
+    ``text`` for any kind of text, ``any`` for the columns of a CSV file, which states no types, and
+    otherwise Arrow's own name, or that of the database.
     """
     keys = file.partition_values
     stated = [column for column in file.columns() if column[0] not in keys]

@@ -32,6 +32,7 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
+from gramercy.schemas.model import nfc
 from gramercy.schemas.periods import (
     SelectedPeriod,
     first_day_in_name,
@@ -363,7 +364,7 @@ def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) 
         if "=" in folder:
             key, _, value = folder.partition("=")
             is_missing = unquote(value) in {_NULL_PARTITION, *MISSING}
-            partition_values[unquote(key)] = None if is_missing else unquote(value)
+            partition_values[nfc(unquote(key))] = None if is_missing else unquote(value)
     return SourceFile(fs, path, file_format, name, partition_values, source=source)
 
 

@@ -23,15 +23,22 @@ from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.model import nfc
 from gramercy.schemas.notation import PLAIN, NumberNotation
 from gramercy.schemas.source import AnySource
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.byte_streams import DecompressionError
-from gramercy.tables.formats.values import IS_TEXT, Coding, Lookup, coding_of
-
-# Types of columns; other types have Arrow's own names, or those of the database.
-WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
-ZONED = "timestamp with time zone"
+from gramercy.tables.formats.values import (
+    ANY,
+    DOUBLE,
+    IS_TEXT,
+    TEXT,
+    WHOLE,
+    ZONED,
+    Coding,
+    Lookup,
+    coding_of,
+)
 
 # Of a table that is copied.
 _BATCH_CELLS = 1 << 16  # cells that are read at once
@@ -196,9 +203,9 @@ class SourceFile:
         raise wordings.file_not_accessible(self.display_name, reason)
 
     def columns(self) -> list[tuple[str, str]]:
-        """Names and types of the stored columns."""
+        """Names in NFC and types of the stored columns."""
         with self.redacted_errors():
-            return self.format.columns(self)
+            return [(nfc(name), kind) for name, kind in self.format.columns(self)]
 
     def cell_batches(
         self,
@@ -297,10 +304,10 @@ def type_name(kind: pa.DataType) -> str:
         return ANY
     if pa.types.is_integer(inner):
         return WHOLE
-    if pa.types.is_floating(inner) or pa.types.is_decimal(inner) or pa.types.is_boolean(inner):
+    if pa.types.is_floating(inner) or pa.types.is_decimal(inner):
         return DOUBLE
     if any(is_text(inner) for is_text in IS_TEXT):
         return TEXT
     if pa.types.is_timestamp(inner) and inner.tz is not None:
         return ZONED
-    return re.split(r"[<\[]", str(kind))[0]
+    return re.split(r"[<\[]", str(inner))[0]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gramercy.schemas.cells import EPOCH, CodeCells, DayCells, TruthCells
+from gramercy.schemas.column import MISSING
+from gramercy.schemas.model import nfc
 from gramercy.schemas.notation import PLAIN, NumberNotation
+from gramercy.tables.formats import dates
+
+# Types of columns; other types have Arrow's own names, or those of the database.
+WHOLE, DOUBLE, TRUTH, TEXT, ANY = "whole", "double", "bool", "text", "any"
+ZONED = "timestamp with time zone"
 
 Levels = Sequence[str | float]
 
@@ -21,6 +30,8 @@ IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
 MAX_NAME_BYTES = 256  # of a person; rows with a longer name belong to no person
 _PADDING = 1024  # bytes of blanks that are accepted around a level
 _NUMBER_BYTES = 1024  # of text that is a number
+_GROWTH = 6  # a text has at most so many times the bytes that it has in NFC
+EXACT = 2.0**53  # a smaller whole number has a double of its own
 
 # Text that Arrow casts to float64, except nan(...), which counts as missing.
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
@@ -51,6 +62,10 @@ class Coding(ABC):
     def most_bytes(self) -> int:
         """Bytes of the longest text that can be a value."""
         return _NUMBER_BYTES
+
+    def reads(self, kind: str) -> bool:
+        """Whether a column of this type may have values; see `tables.formats.reader`."""
+        return kind in {WHOLE, DOUBLE, TRUTH, ANY}
 
     @abstractmethod
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
@@ -87,7 +102,10 @@ class LevelIndices(Coding):
     def most_bytes(self) -> int:
         if not self.is_text:
             return _NUMBER_BYTES
-        return max(len(str(level).encode()) for level in self.levels) + _PADDING
+        return _most_bytes(self.levels)
+
+    def reads(self, kind: str) -> bool:
+        return kind in {TEXT, ANY} if self.is_text else super().reads(kind)
 
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):
@@ -101,9 +119,154 @@ class LevelIndices(Coding):
         kind = column.type
         is_text_type = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         text = column if is_text_type else column.cast(pa.string())  # large ones may not fit
-        fits = pc.less_equal(pc.binary_length(text), self.most_bytes)
-        text = pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
+        return _coded(_trimmed(text, self.most_bytes), self._index_in)
+
+    def _index_in(self, text: pa.Array) -> NDArray[np.float64]:
         return _numbers(pc.index_in(text, value_set=pa.array(self.levels, text.type)))
+
+
+@dataclass(frozen=True)
+class _Texts(Coding):
+    """Cells are coded by their texts alone; whole numbers have theirs, of any numeric type."""
+
+    @property
+    def is_text(self) -> bool:
+        return True
+
+    def reads(self, kind: str) -> bool:
+        return kind in {WHOLE, DOUBLE, TEXT, ANY}
+
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        if pa.types.is_dictionary(column.type):
+            return decoded(self.floats(column.dictionary), column.indices)
+        distinct = texts_of(column).dictionary_encode()
+        text = _trimmed(distinct.dictionary, self.most_bytes)
+        return decoded(self._of_texts(text), distinct.indices)
+
+    @abstractmethod
+    def _of_texts(self, text: pa.Array) -> NDArray[np.float64]:
+        """The number of every text."""
+
+
+_TRUTHS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
+
+
+@dataclass(frozen=True)
+class TruthIndices(_Texts):
+    """Cells are true or false, in one of several spellings, and become indices."""
+
+    cells: TruthCells
+
+    @property
+    def width(self) -> int:
+        return len(self.cells.levels)
+
+    def reads(self, kind: str) -> bool:
+        return kind == TRUTH or super().reads(kind)
+
+    def _of_texts(self, text: pa.Array) -> NDArray[np.float64]:
+        lower = pc.replace_substring_regex(pc.ascii_lower(text), r"^([01])\.0*$", r"\1")
+        found = _numbers(pc.index_in(lower, value_set=pa.array(_TRUTHS, text.type)))
+        indices = {truth: float(k) for k, truth in enumerate(self.cells.levels)}
+        of_spellings = [indices.get(truth, np.nan) for truth in _TRUTHS.values()]
+        return np.append(of_spellings, np.nan)[np.nan_to_num(found, nan=-1.0).astype(np.int64)]
+
+
+@dataclass(frozen=True)
+class CodeIndices(_Texts):
+    """Cells are codes, and become indices of their groups."""
+
+    cells: CodeCells
+
+    @property
+    def width(self) -> int:
+        return len(self.cells.groups)
+
+    @property
+    def most_bytes(self) -> int:
+        return _most_bytes([code for codes in self.cells.groups for code in codes])
+
+    @cached_property
+    def _by_length(self) -> dict[int, tuple[pa.Array, NDArray[np.float64]]]:
+        """The codes with each number of bytes, longest first, and the groups of these codes."""
+        found = dict[int, tuple[list[bytes], list[float]]]()
+        for group, codes in enumerate(self.cells.groups):
+            for code in (str(each).encode() for each in codes):
+                same = found.setdefault(len(code), ([], []))
+                same[0].append(code)
+                same[1].append(float(group))
+        return {
+            length: (pa.array(found[length][0], pa.large_binary()), np.array(found[length][1]))
+            for length in sorted(found, reverse=True)
+        }
+
+    @cached_property
+    def _of_numbers(self) -> dict[float, float]:
+        """The groups of the codes that are numbers."""
+        groups = enumerate(self.cells.groups)
+        return {float(x): float(k) for k, codes in groups for x in codes if isinstance(x, int)}
+
+    def _of_texts(self, text: pa.Array) -> NDArray[np.float64]:
+        groups = _coded(text, self._listed)
+        if self._of_numbers and not self.cells.prefix:
+            others = np.flatnonzero(np.isnan(groups))
+            numbers = _numbers(text.take(pa.array(others)))
+            groups[others] = [self._of_numbers.get(x, np.nan) for x in numbers.tolist()]
+        if self.cells.rest is not None:
+            missing = pc.is_in(text, value_set=pa.array(MISSING, text.type))
+            present = dates.filled(pc.and_(pc.is_valid(text), pc.invert(missing)))
+            groups[present & np.isnan(groups)] = self.cells.rest
+        return groups
+
+    def _listed(self, text: pa.Array) -> NDArray[np.float64]:
+        """The group of the code that a text is, or of the longest one with which it begins."""
+        stored, groups = text.view(pa.large_binary()), np.full(len(text), np.nan)
+        for length, (codes, of_codes) in self._by_length.items():
+            begins = pc.binary_slice(stored, 0, length) if self.cells.prefix else stored
+            found = _numbers(pc.index_in(begins, value_set=codes))
+            new = np.flatnonzero(np.isnan(groups) & ~np.isnan(found))
+            groups[new] = of_codes[found[new].astype(np.int64)]
+        return groups
+
+
+@dataclass(frozen=True)
+class DayNumbers(Coding):
+    """Cells are dates or times, and become the time from a first day to their day.
+
+    The day of an instant, which is a time with a zone or an offset, is that in UTC.
+    """
+
+    cells: DayCells
+
+    @property
+    def is_text(self) -> bool:
+        return True
+
+    @property
+    def most_bytes(self) -> int:
+        return dates.LONGEST
+
+    def reads(self, kind: str) -> bool:
+        return kind in {TEXT, ANY} or kind.lower().startswith(("date", "timestamp"))
+
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        if pa.types.is_dictionary(column.type):
+            return decoded(self.floats(column.dictionary), column.indices)
+        if any(is_text(column.type) for is_text in IS_TEXT):  # the same days occur again and again
+            distinct = column.cast(pa.large_string()).dictionary_encode()
+            found = dates.times_of(dates.short_texts(distinct.dictionary))
+            return decoded(self._since(found.seconds // dates.DAY, found.exist), distinct.indices)
+        if dates.is_stored_date(column.type):
+            numbers, present = dates.stored_numbers(column)
+            return self._since(numbers // dates.units_a_day(column.type), present)
+        return np.full(len(column), np.nan)
+
+    def _since(self, days: NDArray[np.int64], exist: NDArray[np.bool_]) -> NDArray[np.float64]:
+        first = (self.cells.since - EPOCH).days
+        return np.where(exist, (days - first) / self.cells.days, np.nan)
 
 
 @dataclass(frozen=True)
@@ -126,8 +289,18 @@ class Lookup(Coding):
         return indices
 
 
+# The coding of each description in `schemas.cells`.
+_CODINGS: dict[type, Callable[[Any], Coding]] = {
+    TruthCells: TruthIndices,
+    CodeCells: CodeIndices,
+    DayCells: DayNumbers,
+}
+
+
 def coding_of(declared: Any, notation: NumberNotation = PLAIN) -> Coding:
     """The coding of a column of numbers (None), of levels (a sequence), or of an index.
+
+    Other kinds of columns describe their cells; see `schemas.cells`.
 
     `notation`: how numbers are written that are text.
     """
@@ -135,6 +308,8 @@ def coding_of(declared: Any, notation: NumberNotation = PLAIN) -> Coding:
         return declared
     if declared is None:
         return Numbers(notation)
+    if type(declared) in _CODINGS:
+        return _CODINGS[type(declared)](declared)
     return LevelIndices(tuple(declared)) if isinstance(declared, Sequence) else Lookup(declared)
 
 
@@ -168,3 +343,52 @@ def _parse_numbers(text: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         numbers = pc.match_substring_regex(text, _NUMBER)
     return pc.if_else(numbers, text, None).cast(pa.float64())
+
+
+def _most_bytes(values: Sequence[str | float]) -> int:
+    """Bytes of the longest text that can be one of these texts."""
+    return _GROWTH * max((len(str(each).encode()) for each in values), default=0) + _PADDING
+
+
+def _trimmed(text: pa.Array, most_bytes: int) -> pa.Array:
+    """The texts without blanks around them; null where one is too long to be a value."""
+    fits = pc.less_equal(pc.binary_length(text), most_bytes)
+    return pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
+
+
+def _coded(text: pa.Array, code: Callable[[pa.Array], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The number of every text; of one that has none, the number of its normal form NFC."""
+    numbers = code(text)
+    lacking = np.isnan(numbers) & dates.filled(pc.is_valid(text))
+    places = np.flatnonzero(lacking)
+    if not places.size:
+        return numbers
+    rest = text.take(pa.array(places))
+    other = dates.filled(pc.invert(pc.string_is_ascii(rest)))
+    if other.any():
+        distinct = rest.filter(pa.array(other)).dictionary_encode()
+        stored = distinct.dictionary.cast(pa.large_binary()).to_pylist()
+        normal = [  # bytes that are not UTF-8 stay as they are
+            nfc(each.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            for each in stored
+        ]
+        in_nfc = pa.array(normal, pa.large_binary()).view(pa.large_string())
+        numbers = numbers.copy()  # it may be Arrow's own memory
+        numbers[places[other]] = decoded(code(in_nfc), distinct.indices)
+    return numbers
+
+
+def texts_of(column: pa.Array) -> pa.Array:
+    """Cells as texts: 7 and 7.0 as ``7``, in any numeric type; null where there is none."""
+    kind = column.type
+    if any(is_text(kind) for is_text in IS_TEXT):
+        return column.cast(pa.large_string())
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = _numbers(column)
+        whole = (np.abs(numbers) < EXACT) & (numbers == np.rint(numbers))
+        digits = pa.array(np.where(whole, numbers, 0.0).astype(np.int64)).cast(pa.large_string())
+        others = pa.array(numbers, mask=~np.isfinite(numbers)).cast(pa.large_string())
+        return pc.if_else(pa.array(whole), digits, others)
+    return pa.nulls(len(column), pa.large_string())

@@ -32,7 +32,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
 from gramercy.schemas import families, wordings
 from gramercy.tables.formats.lines import replace_invalid_utf8
-from gramercy.tables.formats.values import IS_TEXT, decoded
+from gramercy.tables.formats.values import EXACT, IS_TEXT, decoded
 from gramercy.tables.persons.name_table import (
     UNKNOWN,
     NameDict,
@@ -141,9 +141,18 @@ class IndexedPersons:
 
 
 def _as_text(column: pa.Array) -> pa.LargeStringArray:
-    if pa.types.is_integer(column.type):
-        column = column.cast(pa.string())
-    elif not any(is_text(column.type) for is_text in IS_TEXT):
+    """Names of persons; of floating-point numbers, the whole ones below 2^53 are names.
+
+    The double next to a larger whole number would be another name of the same person.
+    """
+    kind = column.type
+    if pa.types.is_floating(kind):
+        numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
+        is_name = (np.abs(numbers) < EXACT) & (numbers == np.rint(numbers))
+        whole = np.where(is_name, numbers, 0.0).astype(np.int64)
+        return pa.array(whole, mask=~is_name).cast(pa.large_string())
+    is_exact = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    if not is_exact and not any(is_text(kind) for is_text in IS_TEXT):
         raise families.TABLE_COLUMNS(
             "The column that identifies persons holds neither whole numbers nor text.",
             "Store it as one of these.",

@@ -153,6 +153,12 @@ class Parts:
     # The column of levels by which rows are grouped, if they are. Rows without one of its levels
     # are the last group.
     by: LevelsFacts | None = None
+    coding: Any = None  # of that column, if its cells are not levels as they are
+
+    @property
+    def column(self) -> tuple[str, Any] | None:
+        """The name and the coding of the column by which rows are grouped, if they are."""
+        return None if self.by is None else (self.by.name, self.coding or self.by.levels)
 
     @property
     def groups(self) -> int:

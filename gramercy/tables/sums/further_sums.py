@@ -161,7 +161,7 @@ class FurtherJob(Job[FurtherSums]):
             on_rows,
             persons=persons,
             keep_malformed=self.keep_malformed,
-            by=self.groups.by if grouped else None,
+            by=self.groups.column if grouped else None,
         )
         return workers
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from gramercy.common.metric import Metric
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.periods import FILES
 from gramercy.tables import batches
 from gramercy.tables.batches import (
@@ -102,7 +101,7 @@ def read_to_workers(
     persons: IndexedPersons | None = None,
     keep_malformed: bool = False,
     draw: Callable[[int], Any] | None = None,
-    by: LevelsFacts | None = None,
+    by: tuple[str, Any] | None = None,
 ) -> tuple[int, MalformedLines]:
     """Pass all batches of a table to workers.
 
@@ -114,7 +113,8 @@ def read_to_workers(
         Draws randomness for a number of rows, which the worker receives after the batch. Without
         it, workers receive the step of each row, from 0, if the contract's period has steps.
     by
-        A column of levels that is not in the contract, and becomes the last row of a batch.
+        The name and the coding of a column that is not in the contract, and becomes the last row of
+        a batch.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def read_to_workers(
     if contract.person_column is not None:
         columns = {contract.person_column: persons, **columns}
     if by is not None:
-        columns[by.name] = by.levels
+        columns |= dict([by])
     period = PeriodFilter.of(contract)
     if period is not None:  # a malformed line has no date but that of its file
         columns, keep_malformed = dict([period]) | columns, True

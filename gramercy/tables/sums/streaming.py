@@ -19,7 +19,6 @@ from gramercy.common.metric import Metric
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.derived import Derivation
-from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.source import display_name
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines, WorkerT
@@ -102,7 +101,7 @@ class GramJob(Job[PartialSums]):
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> PartialSums:
-        by = self.parts.by
+        by = self.parts.column
         contributions, workers = Persons(), list[SummingWorker]()
         sample: PersonSample | None = None
         if persons is None:
@@ -146,7 +145,7 @@ class GramJob(Job[PartialSums]):
         persons: Persons | None = None,
         *,
         draw: Callable[[int], Any] | None = None,
-        by: LevelsFacts | None = None,
+        by: tuple[str, Any] | None = None,
     ) -> tuple[MalformedLines, list[WorkerT]]:
         transform = RowTransform.of(self.contract, self.normalisation, self.lattice, self.metric)
         threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)

@@ -129,7 +129,7 @@ def test_no_cell_refuses_a_table_of_postgresql(
     source = database_table(url, monkeypatch, table="t")
     types = dict(columns_of(source))
     assert [types[name] for name in ("x", "n", "flag", "ward", "patient")] == [
-        *("double", "double", "double", "text", "text")
+        *("double", "double", "bool", "text", "text")
     ]
     assert (types["day"], types["other"]) == ("timestamp with time zone", "date")
     levels = {"x": None, "n": None, "price": None, "flag": (0.0, 1.0), "ward": ("A", "B")}

@@ -24,8 +24,8 @@ from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats import registry
 from gramercy.tables.formats.reader import count_rows, schema_of
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.formats.table_format import DOUBLE, SourceFile, TableFormat
-from gramercy.tables.formats.values import Coding, Numbers
+from gramercy.tables.formats.table_format import SourceFile, TableFormat
+from gramercy.tables.formats.values import DOUBLE, Coding, Numbers
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
