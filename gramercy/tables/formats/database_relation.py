@@ -287,12 +287,12 @@ def open_rows(
 ) -> Iterator[tuple[pa.Schema, Iterator[list[pa.Array]]]]:
     """The columns of a copy, and the batches of its rows."""
     with connected(table) as connection:
-        stated = stated_columns(connection, table)
-        types = {nfc(name): kind for name, kind in stated}
+        stated = {nfc(name): (name, kind) for name, kind in stated_columns(connection, table)}
+        types = {name: kind for name, (_, kind) in stated.items()}
         sqlite = connection.dialect.name == "sqlite"
-        stored = {nfc(name): name for name, _ in stated}
         selected = {
-            stored[name]: (types[name], columns.coding(name).most_bytes) for name in columns.names
+            stated[name][0]: (types[name], columns.coding(name).most_bytes)
+            for name in columns.names
         }
         convert: dict[str, Convert] = {}
         for name in columns.names:

@@ -357,7 +357,7 @@ def _trimmed(text: pa.Array, most_bytes: int) -> pa.Array:
 
 
 def _coded(text: pa.Array, code: Callable[[pa.Array], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The number of every text; of one that has none, the number of its normal form NFC."""
+    """The number of every text, or else that of its normal form NFC."""
     numbers = code(text)
     lacking = np.isnan(numbers) & dates.filled(pc.is_valid(text))
     places = np.flatnonzero(lacking)
