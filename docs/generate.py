@@ -316,7 +316,8 @@ def is_model(thing: Any) -> bool:
 
 def fields(thing: Any) -> Mapping[str, FieldInfo]:
     """Fields of a model; empty for anything else."""
-    return thing.model_fields if is_model(thing) else {}
+    found = thing.model_fields.items() if is_model(thing) else ()
+    return {field.alias or name: field for name, field in found}
 
 
 def is_of_interest(base: type) -> bool:

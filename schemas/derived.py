@@ -56,6 +56,11 @@ class Transform(ABC):
         """Whether inputs that are not declared otherwise are dates, in days since 1970-01-01."""
         return False
 
+    @property
+    def of_exact_cells(self) -> bool:
+        """Whether cells that are almost equal may have other values."""
+        return False
+
     @abstractmethod
     def apply(self, *cells: Array) -> Array:
         """The value of every row, shape (rows,); NaN where it is missing or undefined.
@@ -201,6 +206,10 @@ class Condition(Transform):
     @property
     def reads_dates(self) -> bool:
         return isinstance(self.than, datetime.date)
+
+    @property
+    def of_exact_cells(self) -> bool:
+        return self.sign in _OF_ZERO
 
     @property
     def _number(self) -> float:
@@ -406,11 +415,11 @@ class Polynomial(Transform):
 
     def apply(self, *cells: Array) -> Array:
         middle, half = self.lower / 2 + self.upper / 2, self.upper / 2 - self.lower / 2
-        x = (cells[0] - middle) / half
+        x = np.clip((cells[0] - middle) / half, -1.0, 1.0)
         before, value = np.ones_like(x), x
         for k in range(1, self.degree):  # Bonnet's recursion
             before, value = value, ((2 * k + 1) * x * value - k * before) / (k + 1)
-        return np.where(np.abs(x) <= 1.0, value, np.nan)
+        return value
 
     def limits(self, *inputs: Limits) -> Limits:
         return _LEAST_OF_DEGREE.get(self.degree, -1.0), 1.0
@@ -641,12 +650,15 @@ class Input:
     def values(self, cells: Array) -> Array:
         """The cells as the transform reads them."""
         if self.level is not None:
-            return (cells == self.level).astype(np.float64)
+            return np.equal(cells, self.level).astype(np.float64)
         is_number = np.isfinite(cells)
         if self.missing:
             is_number &= ~np.isin(cells, self.missing)
         clamped: Array = np.clip(np.where(is_number, cells, np.nan), *self.limits)
         return clamped
+
+
+_BLOCK = 1 << 14  # rows whose intermediate results fit into a cache
 
 
 @dataclass(frozen=True)
@@ -668,11 +680,14 @@ class Derivation:
 
         Values that rounding alone puts outside of the bounds are moved to them.
         """
-        read = [each.values(column) for each, column in zip(self.inputs, cells, strict=True)]
-        with np.errstate(all="ignore"):
-            values = self.transform.apply(*read)
-        within: Array = np.clip(np.where(np.isfinite(values), values, np.nan), *self.limits)
-        return within
+        made = np.empty(cells[0].shape)
+        for start in range(0, made.size, _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            pairs = zip(self.inputs, cells, strict=True)
+            with np.errstate(all="ignore"):
+                values = self.transform.apply(*(x.values(column[rows]) for x, column in pairs))
+            np.clip(np.where(np.isfinite(values), values, np.nan), *self.limits, out=made[rows])
+        return made
 
     @property
     def needs_cells(self) -> bool:
@@ -711,6 +726,11 @@ class DerivedFacts(Model):
     def function(self) -> Transform:
         """The transform."""
         return transform_of(self.transform)
+
+    def limits(self, known: Mapping[str, Limits]) -> Limits:
+        """Bounds that follow from those of the inputs that are known, by their names."""
+        with np.errstate(all="ignore"):
+            return self.function.limits(*(known.get(name, UNLIMITED) for name in self.inputs))
 
     @property
     def in_words(self) -> str:

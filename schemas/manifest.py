@@ -20,6 +20,7 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.contract import MAX_COLUMNS
 from gramercy.schemas.database import RowSelection
+from gramercy.schemas.derived import Limits
 from gramercy.schemas.facts import (
     BudgetFacts,
     CalibrationFacts,
@@ -71,6 +72,7 @@ Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what 
 
 
 # Keys that are left out where they have no value.
+_ROUNDING = 1e-9  # of bounds, between machines
 _OPTIONAL = [
     "period",
     "cumulative",
@@ -143,6 +145,39 @@ class ReleaseSpec(Model):
     codes: dict[str, CodesFacts] = Field(default_factory=dict)
     selection: RowSelection | None = None
     ledger: LedgerFacts | None = None
+
+    @model_validator(mode="after")
+    def _check_derived(self) -> Self:
+        """Refuse declared bounds that values computed from other columns here cannot reach.
+
+        Bounds of whole numbers are rounded, each by itself.
+        """
+        stated = self.scaling.bounds if self.scaling else [None] * len(self.columns)
+        if self.normalisation.keeps_rows or len(stated) != len(self.columns):
+            return self
+        limits = dict[str, Limits]()
+        for column, own in zip(self.columns, stated, strict=True):
+            if isinstance(column, LevelsFacts):
+                limits |= dict.fromkeys(matrix_columns(column.name, column.levels), (0.0, 1.0))
+            elif self.scaling is None:
+                limits[column.name] = column.lower, column.upper
+            elif own is not None:
+                limits[column.name] = own
+        for column in self.columns:
+            if isinstance(column, ColumnFacts) and column.derived and column.name in limits:
+                least, most = column.derived.limits(limits)
+                lower, upper = limits[column.name]
+                room = _ROUNDING * max(abs(lower), abs(upper))
+                if not least - room <= lower <= upper <= most + room:
+                    raise families.INCOMPLETE_FACTS(
+                        "'{column}' has bounds outside of {least:g} and {most:g}, which follow "
+                        "from those of {inputs}.",
+                        column=column.name,
+                        least=least,
+                        most=most,
+                        inputs=column.derived.inputs,
+                    )
+        return self
 
     @model_serializer(mode="wrap")
     def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

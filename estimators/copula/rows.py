@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,7 +77,36 @@ class Copula:
         table = {name: np.concatenate([each[name] for each in batches]) for name in batches[0]}
         for name in integers:
             table[name] = np.rint(table[name])
+        for column in columns:
+            if isinstance(column, Number) and column.facts.name not in integers:
+                table[column.facts.name] = _computed(column, table)
         return pd.DataFrame(table)
+
+
+def _computed(column: Number, table: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """The cells of a column, computed from those of others where the real ones are.
+
+    Not if they depend on whether a cell is exactly 0, which synthetic ones hardly are.
+    """
+    facts = column.facts
+    if facts.derived is None or facts.derived.function.of_exact_cells:
+        return table[facts.name]
+    inputs = []
+    for read in facts.derived.inputs:
+        of, _, level = read.rpartition("=")
+        if read in table:
+            texts = table[read].dtype == object  # of which only missing ones matter
+            inputs.append(np.where(pd.isna(table[read]), np.nan, 0.0) if texts else table[read])
+        elif of in table:
+            named = pd.Series(table[of]).dropna().drop_duplicates().tolist()
+            chosen = [
+                each for each, text in zip(named, level_names(named), strict=True) if text == level
+            ]
+            inputs.append(np.isin(table[of], chosen).astype(np.float64))
+        else:
+            return table[facts.name]
+    with np.errstate(all="ignore"):
+        return np.clip(facts.derived.function.apply(*inputs), facts.lower, facts.upper)
 
 
 def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,34 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
+import gramercy
 from gramercy.archive.bundles.bundle_kinds import read_release
+from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.publish.internal_record import read_record
+from gramercy.pipeline.publish.private_table import (
+    PrivateCounts,
+    PrivateSums,
+    accumulate,
+    copy_folder,
+    copy_table,
+)
 from gramercy.schemas import families
 from gramercy.schemas.column import Derived
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.derived import TRANSFORMS, transform_of
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
-from tests.support.factories import contract_facts, run_release, write_request
+from tests.support.factories import contract_facts, read_plan, run_release, write_request
 from tests.support.problems import raises
 
-ROWS = 400
+ROWS = 3000
 COLUMNS: dict[str, Any] = {
     "income": {"lower": 0.0, "upper": 1e6, "missing": [-9.0]},
     "age": {"lower": 18.0, "upper": 98.0},
@@ -184,7 +197,14 @@ def test_a_value_depends_on_its_row_alone_to_the_last_bit(transform: str) -> Non
 def written(folder: Path, **keys: Any) -> Path:
     """A request for a table in a folder."""
     table().to_csv(folder / "table.csv", index=False)
+    return asked(folder, **keys)
+
+
+def asked(folder: Path, **keys: Any) -> Path:
+    """A request for the table that a folder has."""
+    keys = {"mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6}} | keys
     facts = {"source": "table.csv", "rows": ROWS, "columns": COLUMNS, "budget": BUDGET}
+    facts |= {"intercept": True}
     return write_request(folder, **facts | keys.pop("facts", {}), request=keys)
 
 
@@ -202,6 +222,125 @@ def test_a_release_states_what_it_computed(tmp_path: Path) -> None:
     assert record["clamped_cells"]["income_log"] == 0
     assert record["filled_cells"]["income_log"] == 2
     assert record["filled_cells"]["unknown"] == 0
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "unit rows": {"normalisation": "unit"},
+    "persons": {"facts": {"privacy_unit": "who", "persons": ROWS // 3, "neighbours": "add-remove"}},
+    "noisy rows": {"mechanism": {"name": "rows", "epsilon": 4.0, "delta": 1e-6}},
+    "local": {"mechanism": {"name": "local", "epsilon": 4.0, "delta": 1e-6}},
+    "groups": {"by": "sex"},
+    "marginals": {
+        "mechanism": {"name": "marginals", "epsilon": 1.0, "delta": 1e-6},
+        "scaling": "private",
+    },
+    "private constants": {"scaling": "private"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_are_those_of_a_table_with_the_computed_columns(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells that are computed while reading are treated as if they were stored."""
+    monkeypatch.setattr(batches, "BATCH_CELLS", 2000)
+    frame, cells = table(), {}
+    frame["who"] = [f"p{k // 3}" for k in range(ROWS)]
+    frame.to_parquet(tmp_path / "table.parquet")
+    declared = contract_of(source=str(tmp_path / "table.parquet"))
+    for name, column in zip(declared.names, cells_of(declared), strict=True):
+        cells[name] = frame.get(name, column)
+    whole = pd.DataFrame(cells).assign(who=frame["who"])
+    whole.to_parquet(tmp_path / "whole.parquet")
+    plain = {
+        name: COLUMNS[name] if name in frame else {"lower": limits[0], "upper": limits[1]}
+        for name, limits in ((n, c.limits) for n, c in declared.columns.items())
+    }
+    found = []
+    for source, columns in (("table", COLUMNS), ("whole", plain)):
+        keys = copy.deepcopy(KINDS[kind])
+        facts = {"source": f"{source}.parquet", "columns": columns} | keys.pop("facts", {})
+        plan = read_plan(written(tmp_path, facts=facts, **keys))
+        found.append(accumulate(plan))
+    first, second = found
+    if isinstance(first, PrivateCounts):
+        pairs = zip(first.counts.counts, second.counts.counts, strict=True)
+        assert all(np.array_equal(a, b) for a, b in pairs)
+        return
+    assert isinstance(first, PrivateSums)
+    np.testing.assert_array_equal(first.sums.gram, second.sums.gram)
+    np.testing.assert_array_equal(first.sums.repairs.filled, second.sums.repairs.filled)
+    np.testing.assert_array_equal(first.sums.repairs.clamped, second.sums.repairs.clamped)
+
+
+def test_a_database_is_read_like_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    url, frame = f"sqlite:///{tmp_path / 'clinic.db'}", table()
+    frame.to_sql("visits", sa.create_engine(url), index=False)
+    monkeypatch.setenv("CLINIC_DB", url)
+    source = {"url": "env:CLINIC_DB", "table": "visits"}
+    in_database = read_plan(written(tmp_path, facts={"source": source}))
+    with copy_folder(Context.default().home, in_database.contract) as folder:
+        assert folder is not None
+        copied = accumulate(copy_table(in_database, folder))
+    in_file = accumulate(read_plan(written(tmp_path)))
+    assert isinstance(copied, PrivateSums)
+    assert isinstance(in_file, PrivateSums)
+    np.testing.assert_array_equal(copied.sums.gram, in_file.sums.gram)
+
+
+def test_a_missing_input_is_named(tmp_path: Path) -> None:
+    frame = table().drop(columns="visits")
+    frame.to_parquet(tmp_path / "table.parquet")
+    with raises(families.TABLE_COLUMNS):
+        check_table(contract_of(source=str(tmp_path / "table.parquet")))
+    frame.assign(visits="many").to_parquet(tmp_path / "table.parquet")
+    with raises(families.TABLE_COLUMNS):
+        check_table(contract_of(source=str(tmp_path / "table.parquet")))
+
+
+def test_malformed_lines_are_not_counted_as_missing_cells(tmp_path: Path) -> None:
+    """Under replace-one they stay as rows without cells, of which some columns have a value."""
+    written(tmp_path)
+    with (tmp_path / "table.csv").open("a") as file:
+        file.write("1,2\n" * 5)
+    release = run_release(asked(tmp_path, facts={"rows": ROWS + 5}))
+    record = read_record(Context.default().home, "toy", release)
+    missing = record["filled_cells"]
+    assert missing["income_log"] == 2
+    assert missing["unknown"] == missing["age_sex=F"] == 0
+
+
+@pytest.mark.parametrize("scaling", ["declared", "private"])
+def test_a_forged_bound_is_refused(tmp_path: Path, scaling: str) -> None:
+    """It would hide that cells were computed otherwise than the release states."""
+    spec = read_plan(written(tmp_path, scaling=scaling)).spec
+    facts = spec.model_dump(mode="json")
+    assert ReleaseSpec.model_validate(facts) == spec
+    for name, bounds in {"income_log": (0.0, 14.0), "ratio": (-1.0, 9.0)}.items():
+        place = [column.name for column in spec.columns].index(name)
+        forged = copy.deepcopy(facts)
+        if scaling == "private":
+            forged["scaling"]["bounds"][place] = bounds
+        else:
+            forged["columns"][place] |= {"lower": bounds[0], "upper": bounds[1]}
+        with raises(families.INCOMPLETE_FACTS, column=name):
+            ReleaseSpec.model_validate(forged)
+
+
+def test_synthetic_cells_are_computed_from_synthetic_cells(tmp_path: Path) -> None:
+    loud = {"name": "gaussian", "epsilon": 40.0, "delta": 1e-6}
+    run_release(written(tmp_path, scaling="private", mechanism=loud))
+    rows = gramercy.open(Home.default().archive).latest("toy").synthesize(200)
+    income = rows["income"].to_numpy()
+    np.testing.assert_array_equal(rows["unknown"], np.isnan(income))
+    np.testing.assert_array_equal(rows["rich"], np.where(np.isnan(income), np.nan, income > 1e5))
+    ages = np.where(rows["sex"] == "F", rows["age"], 0.0)
+    facts = {column.name: column for column in read_plan(tmp_path / "request.yaml").spec.columns}
+    assert facts["age_sex=F"].derived is not None
+    np.testing.assert_array_equal(rows["age_sex=F"] == 0.0, ages == 0.0)
 
 
 def test_what_is_computed_is_fixed_by_the_first_charge(tmp_path: Path) -> None:
