@@ -4,9 +4,9 @@ A transform is a class here and a line in `TRANSFORMS`. It is total: where it ha
 is missing. Its bounds follow from those of its inputs by interval arithmetic, so no bound depends
 on a cell. The inputs are clamped to their own bounds first.
 
-A value depends on the cells of its row to the last bit, not on the row's place in the table: only
-operations that IEEE 754 rounds correctly are used. NumPy's own ``log1p`` and ``arcsinh`` give other
-last bits for contiguous arrays than for others, and on other processors.
+A value depends on the cells of its row alone, to the last bit: only operations that IEEE 754 rounds
+correctly are used. NumPy's own ``log1p`` and ``arcsinh`` have other last bits for arrays in reverse
+order, and on other processors.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 from gramercy.archive.bundles.number_files import MARGINALS
 from gramercy.archive.bundles.package import markdown_text
 from gramercy.common.notation import epsilon_delta, significant
-from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts
+from gramercy.schemas.facts import CalibrationFacts, ColumnFacts, GuaranteeFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import Publication, publications
@@ -96,7 +96,8 @@ def _rows(spec: ReleaseSpec) -> str:
     indicators = ", each level becomes a column of zeros and ones" if levels else ""
     ones = ", a column of ones is put first" if spec.intercept else ""
     return (
-        f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
+        f"row by row, with {_constants(spec)}: {_codes(spec)}{_derived(spec)}missing cells take "
+        f"the centre, cells "
         f"out of bounds are clamped, columns are centred and scaled{indicators}{ones}, and "
         f"{_normalised(spec)}"
         f"{_persons(spec)}{_further(spec)}"
@@ -131,13 +132,22 @@ def _codes(spec: ReleaseSpec) -> str:
     return "the numbers in missing_codes count as missing, " if spec.missing_codes else ""
 
 
+def _derived(spec: ReleaseSpec) -> str:
+    """Which columns are computed from others."""
+    names = [x.name for x in spec.columns if isinstance(x, ColumnFacts) and x.derived is not None]
+    if not names:
+        return ""
+    which = "1 column is" if len(names) == 1 else f"{len(names)} columns are"
+    return f"{which} computed from cells of the same row, clamped to public bounds, "
+
+
 def _counted(spec: ReleaseSpec) -> str:
     """How rows become counts of histograms."""
     counts = "every row counts once"
     if spec.privacy_unit == "person":
         counts = "every person counts once, by one of their rows that is chosen at random,"
     return (
-        f"{_codes(spec)}{counts} in the histogram of each column, in one bin of values, of a "
+        f"{_codes(spec)}{_derived(spec)}{counts} in the histogram of each column, in one bin of values, of a "
         "level, or of missing cells; and once in the histogram of the lengths of rows that are "
         "centred and scaled by constants computed from the other histograms"
     )
