@@ -147,7 +147,8 @@ def _counted(spec: ReleaseSpec) -> str:
     if spec.privacy_unit == "person":
         counts = "every person counts once, by one of their rows that is chosen at random,"
     return (
-        f"{_codes(spec)}{_derived(spec)}{counts} in the histogram of each column, in one bin of values, of a "
+        f"{_codes(spec)}{_derived(spec)}"
+        f"{counts} in the histogram of each column, in one bin of values, of a "
         "level, or of missing cells; and once in the histogram of the lengths of rows that are "
         "centred and scaled by constants computed from the other histograms"
     )
