@@ -15,6 +15,7 @@ from pydantic import (
 
 from gramercy.schemas import families
 from gramercy.schemas.model import Model, single_line
+from gramercy.schemas.notation import NumberNotation
 from gramercy.schemas.periods import placeholders_in
 from gramercy.schemas.url import has_secrets
 
@@ -118,7 +119,7 @@ def _is_public(url: str) -> str:
     return url
 
 
-class DatabaseTable(RowSelection):
+class DatabaseTable(RowSelection, NumberNotation):
     """Rows of a table, a view or a query of a database.
 
     Parameters
@@ -140,6 +141,8 @@ class DatabaseTable(RowSelection):
     assertion
         For a query, exactly these words: "Each protected record decides at most one result row, and
         neither the values nor the presence of others."
+    decimal, thousands, percent, units, accounting
+        How numbers are written in columns of text, as in files.
     """
 
     url: Annotated[str, AfterValidator(_is_public)]

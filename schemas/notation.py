@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.model import Model
+from gramercy.schemas.model import Model, single_line
 
 Decimal = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]
-Unit = Annotated[str, Field(min_length=1, max_length=20)]
+_DIGITS = frozenset("0123456789")
+_OF_NUMBERS = frozenset(".,'’+-−()eE")
+
+
+def _is_unit(text: str) -> str:
+    """A text that cannot be a part of a number."""
+    is_short = text == text.strip() and _DIGITS.isdisjoint(text)
+    if not is_short or _OF_NUMBERS.issuperset("".join(single_line(text).split())):
+        raise families.VALUE(
+            "A unit is a text such as '€' or 'kg' that cannot be a part of a number.",
+            "Write it without digits, and without blanks before and after it.",
+        )
+    return text
+
+
+Unit = Annotated[str, Field(min_length=1, max_length=20), AfterValidator(_is_unit)]
+Flag = Annotated[bool, Field(strict=True)]
 
 
 class NumberNotation(Model):
@@ -28,24 +44,34 @@ class NumberNotation(Model):
     thousands
         The mark between groups of digits: ``,``, ``.``, a blank (of any kind) or an apostrophe. A
         cell without it is read as well; one with a group of other than three digits (or two, as in
-        12,34,567) is not a number.
+        12,34,567), or whose first group starts with a zero, is not a number.
     percent
-        Whether a cell that ends in a percent sign is a hundredth of its number.
+        Whether a cell that ends in a percent sign is a hundredth of its number. Cells without one
+        stay as they are.
     units
         Texts, such as ``€`` or ``kg``, that are dropped before or after a number.
+    accounting
+        Whether (5) and 5- are minus 5, as in accounts. Otherwise they are not numbers: elsewhere,
+        brackets mark a number as uncertain.
     """
 
     decimal: Decimal = "."
     thousands: Thousands | None = None
-    percent: Annotated[bool, Field(strict=True)] = False
+    percent: Flag = False
     units: Annotated[tuple[Unit, ...], Field(max_length=20)] = ()
+    accounting: Flag = False
 
     @model_validator(mode="after")
-    def _check_thousands(self) -> Self:
+    def _check_marks_of_numbers(self) -> Self:
         if self.thousands == self.decimal:
-            raise families.DATABASE(
+            raise families.VALUE(
                 "'thousands' and 'decimal' are the same mark.",
                 "Write the mark before the decimals as 'decimal', such as decimal: ','.",
+            )
+        if self.percent and "%" in self.units:
+            raise families.VALUE(
+                "'%' is in 'units', and 'percent' is true.",
+                "Remove one of them: with 'percent', '12 %' is .12, and with the unit it is 12.",
             )
         return self
 
@@ -57,7 +83,7 @@ class NumberNotation(Model):
     @property
     def is_plain(self) -> bool:
         """Whether numbers are written as a computer writes them."""
-        return self.notation == PLAIN
+        return all(getattr(self, k) == getattr(PLAIN, k) for k in NumberNotation.model_fields)
 
 
 PLAIN = NumberNotation()

@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from gramercy.schemas import families
 from gramercy.schemas.database import CopiedTable, DatabaseTable
-from gramercy.schemas.notation import NumberNotation
+from gramercy.schemas.notation import PLAIN, NumberNotation
 from gramercy.schemas.periods import SelectedPeriod
 from gramercy.schemas.url import without_secrets
 
@@ -35,16 +35,18 @@ class CsvFormat(NumberNotation):
         The encoding of the text. UTF-8 and UTF-16 may start with a byte order mark; UTF-16 without
         one is little-endian.
     header
-        The number of the line with the names of columns, from 1. Lines before it are skipped.
+        The number of the line with the names of columns, from 1; blank lines count, and comments do
+        not. Lines before it are skipped, whatever they hold.
     comment
-        A character such as ``#``: lines that start with it are left out, before the header is
-        counted and after it.
+        A character such as ``#``: lines that start with it are comments. Those before the header
+        are skipped. Those after it are not read, and count as malformed lines, because any cell in
+        the first column can start with it. A cell in quotes does not.
     """
 
     separator: Separator = ","
     encoding: Encoding = "utf-8"
     header: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
-    comment: Annotated[str, Field(pattern=r"^[!-/:-@\[-`{-~]$")] | None = None
+    comment: Annotated[str, Field(pattern=r"^[!#$%&*/:;<=>?@\\^_`|~]$")] | None = None
 
     @model_validator(mode="after")
     def _check_marks(self) -> Self:
@@ -53,6 +55,11 @@ class CsvFormat(NumberNotation):
                 "'separator' and 'decimal' are both commas, or 'decimal' is a comma and "
                 "'separator' is left out.",
                 "Write the separator between the fields, such as separator: ';'.",
+            )
+        if self.separator == self.comment:
+            raise families.DATABASE(
+                "'separator' and 'comment' are the same mark.",
+                "Write how comments start as 'comment', such as comment: '#'.",
             )
         return self
 
@@ -106,10 +113,7 @@ class DatedFiles(Files):
     @classmethod
     def of(cls, source: str | Files, period: SelectedPeriod | None) -> Self:
         """The files of a contract's source."""
-        keys = (
-            {"path": source} if isinstance(source, str) else source.model_dump(exclude_unset=True)
-        )
-        return cls(**keys, period=period)
+        return cls(**keys_of(source), period=period)
 
 
 Copied = CopiedTable | CopiedFiles
@@ -119,7 +123,14 @@ def original(source: AnySource) -> AnySource:
     """The source in the contract, of one that may be a private copy."""
     if isinstance(source, CopiedTable):
         return DatabaseTable(**source.model_dump(exclude={"copied_to"}))
-    return source.path if isinstance(source, CopiedFiles) else source
+    if isinstance(source, CopiedFiles):
+        return Files(**source.model_dump(exclude={"copied_to"}, exclude_unset=True))
+    return source
+
+
+def keys_of(source: str | Files) -> dict[str, Any]:
+    """The keys of files that a contract states."""
+    return {"path": source} if isinstance(source, str) else source.model_dump(exclude_unset=True)
 
 
 def _kind(source: Any) -> str:
@@ -136,6 +147,11 @@ AnySource = Annotated[
     | Annotated[DatabaseTable, Tag("source-of-database")],
     Discriminator(_kind),
 ]
+
+
+def notation_of(source: AnySource) -> NumberNotation:
+    """How numbers are written that are text."""
+    return source.notation if isinstance(source, NumberNotation) else PLAIN
 
 
 def display_name(source: AnySource) -> str:

@@ -423,6 +423,16 @@ def percentage(share: float) -> str:
 Types = Mapping[str, str]  # the columns of a file, with types as in `tables.formats.reader`
 
 _NUMBERS = {WHOLE, DOUBLE}
+_OTHER_TYPES = (
+    "Remove them from 'columns' (or, if a pattern matches them, add them to 'exclude'); or store "
+    "numbers as numbers, and levels that are text as text."
+)
+_AS_TEXT = (
+    "If their cells are numbers that are written as text, state how under the contract's 'source', "
+    "next to 'path' or 'url', such as thousands: ',' or decimal: ',' or units: ['€']. Declare "
+    "categories as 'levels'; or remove the columns from 'columns' (or, if a pattern matches them, "
+    "add them to 'exclude')."
+)
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -455,18 +465,12 @@ def check_table_header(contract: Contract) -> Source:
         if None in schema:
             raise _columns_missing(file, types, contract)
         if wrong := [n for n, column in columns.items() if not _fits(column, each, types[n])]:
-            truths = [n for n in wrong if types[n] == TRUTH and columns[n].categories]
-            raise (
-                families.TABLE_COLUMNS(
-                    "{file}: columns have other types than the contract declares: {columns}.",
-                    "{remedy}",
-                    file=file,
-                    columns=tuple(f"{name} ({types[name]})" for name in wrong),
-                    remedy=f"Write 'levels: [true, false]' for {', '.join(truths)}."
-                    if truths
-                    else "Remove them from 'columns' (or, if a pattern matches them, add them to "
-                    "'exclude'); or store numbers as numbers, and levels that are text as text.",
-                )
+            raise families.TABLE_COLUMNS(
+                "{file}: columns have other types than the contract declares: {columns}.",
+                "{remedy}",
+                file=file,
+                columns=tuple(f"{name} ({types[name]})" for name in wrong),
+                remedy=_remedy({name: types[name] for name in wrong}, columns),
             )
         schemas.append((file, types))
     _check_persons(contract, source, schemas)
@@ -476,6 +480,13 @@ def check_table_header(contract: Contract) -> Source:
 
 def _fits(column: ColumnKind, file: SourceFile, stated: str) -> bool:
     return coding_of(column.coding, file.notation).reads(stated)
+
+
+def _remedy(wrong: Types, columns: Mapping[str, ColumnKind]) -> str:
+    """What makes columns fit that have other types than the contract declares."""
+    if truths := [n for n, kind in wrong.items() if kind == TRUTH and columns[n].categories]:
+        return f"Write 'levels: [true, false]' for {', '.join(truths)}."
+    return _AS_TEXT if set(wrong.values()) == {TEXT} else _OTHER_TYPES
 
 
 def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:

@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import csv
 import io
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from typing import IO, Any
 import fsspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
@@ -27,7 +25,14 @@ from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.schemas.url import path_of
 from gramercy.tables.batches import MalformedLines, in_order
 from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
-from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
+from gramercy.tables.formats.lines import (
+    BLOCK,
+    Records,
+    are_simple,
+    below_header,
+    is_record,
+    plain_lines,
+)
 from gramercy.tables.formats.table_format import (
     SampledRows,
     SourceFile,
@@ -67,9 +72,8 @@ class CsvTables(TableFormat):
         parser = _Parser(file, columns, keep_malformed)
         with _open(file) as stream:
             blocks = parser.records.blocks(stream)
-            after_header = next(blocks, b"").partition(b"\n")[2]
-            blocks = itertools.chain([after_header], blocks)
-            with contextlib.closing(in_order(parser.parse, blocks)) as parsed:
+            _, below = _header_line(blocks, _written(file))
+            with contextlib.closing(in_order(parser.parse, below)) as parsed:
                 for part, lines in parsed:
                     malformed.dropped += 0 if keep_malformed else lines
                     malformed.kept += lines if keep_malformed else 0
@@ -104,23 +108,22 @@ def _written(file: SourceFile) -> CsvFormat:
 
 
 def read_header(file: SourceFile) -> list[str]:
-    """Names of the columns in NFC, from the first line."""
+    """Names of the columns in NFC, from the first line or the one that the contract states."""
     display_name, written = file.display_name, _written(file)
-    read = b""
-    with _open(file) as stream:  # not all streams limit lines
-        while b"\n" not in read and len(read) <= BLOCK and (more := stream.read(_HEADER_BYTES)):
-            read += more
-    line = read[: min(read.find(b"\n") + 1 or len(read), BLOCK + 1)]
-    # A header dropped for its length would make the next line, a private row, the header.
-    if len(line) > BLOCK and not line.endswith(b"\n"):
+    with _open(file) as stream:
+        line, _ = _header_line(Records().blocks(stream, _HEADER_BYTES), written)
+    if line is None:
         raise families.HEADER(
-            "{file}: the header is longer than {limit} MiB.",
-            "Remove columns, or write Parquet; lines must end with a newline.",
+            "{file}: the file ends before line {line}, which should name the columns.",
+            "Correct 'header' under the contract's 'source': the number of the line with the "
+            "names, without comments."
+            if written.header > 1
+            else "The first line must name the columns.",
             file=display_name,
-            limit=BLOCK >> 20,
+            line=written.header,
         )
     try:
-        text = line.decode("utf-8-sig")
+        text = line.decode()
     except UnicodeDecodeError:
         raise families.HEADER(
             "{file}: the header is not UTF-8.",
@@ -144,13 +147,28 @@ def read_header(file: SourceFile) -> list[str]:
             file=display_name,
         )
     names = next(csv.reader(io.StringIO(nfc(text)), delimiter=separator), [])
-    if not any(names):
+    if not any(names):  # nor is the next line, a private row, the header
         raise families.HEADER(
-            "{file}: the file is empty, or its first line is blank.",
-            "The first line must name the columns.",
+            "{file}: line {line}, which should name the columns, is blank or longer than {limit} "
+            "MiB.",
+            "State the number of the line with the names under the contract's 'source', such as "
+            "header: {next}. If it is too long, write Parquet; lines must end with a newline.",
             file=display_name,
+            line=written.header,
+            next=written.header + 1,
+            limit=BLOCK >> 20,
         )
     return names
+
+
+def _header_line(
+    blocks: Iterator[bytes], written: CsvFormat
+) -> tuple[bytes | None, Iterator[bytes]]:
+    return below_header(blocks, written.header, _comment(written))
+
+
+def _comment(written: CsvFormat) -> bytes:
+    return (written.comment or "").encode()
 
 
 @dataclass(frozen=True)
@@ -180,13 +198,15 @@ class _Parser:
         self._names, self._columns = read_header(file), columns
         self._csv, self._keeps = _written(file), keep_malformed
         separator = self._csv.separator.encode()
-        self.records = Records(len(self._names) if keep_malformed else None, separator)
+        width = len(self._names) if keep_malformed else None
+        self.records = Records(width, separator, _comment(self._csv))
         self._reads_numbers = self._csv.decimal == "."
 
     def parse(self, block: bytes) -> tuple[list[_Part], int]:
         """The records of a block, and the number of malformed lines."""
         lines = plain_lines(block)
-        if lines and self._keeps and are_simple(lines):  # usually all of them have the right width
+        is_simple = are_simple(lines) and not self.records.has_comment(lines)
+        if lines and self._keeps and is_simple:  # usually all of them have the right width
             with contextlib.suppress(_OtherWidth):
                 return [self._part(self._table(lines)[0])], 0
         pieces, malformed = self.records.of_block(block)
@@ -213,10 +233,6 @@ class _Parser:
             if coding.in_order:
                 persons[k] = array
                 continue
-            if self._csv.decimal == "," and not coding.is_text:
-                # A point may separate thousands: 1.500 would be read as one and a half.
-                has_point = pc.match_substring(array, ".")
-                array = pc.replace_substring(pc.if_else(has_point, None, array), ",", ".")
             cells[k] = coding.floats(array)
         return _Part(cells, persons)
 
@@ -271,10 +287,10 @@ _WINDOW = 1 << 20  # bytes of a sample in the middle and at the end
 def _first_lines(file: SourceFile, records: Records) -> tuple[bytes, bool]:
     """Lines after the header, and whether these are all."""
     with _open(file) as stream:
-        blocks = records.blocks(stream)
-        first = next(blocks, b"").partition(b"\n")[2]
-        second = next(blocks, b"")  # a last line without an end is a block of its own
-        everything = next(blocks, None) is None
+        _, below = _header_line(records.blocks(stream), _written(file))
+        first = next(below, b"")
+        second = next(below, b"")  # a last line without an end is a block of its own
+        everything = next(below, None) is None
         return first + second if everything else first, everything
 
 
@@ -304,7 +320,7 @@ class _Texts:
     def __init__(self, file: SourceFile, columns: Sequence[str]) -> None:
         self._names, self._columns = read_header(file), list(columns)
         self._csv = _written(file)
-        self.records = Records(None, self._csv.separator.encode())
+        self.records = Records(None, self._csv.separator.encode(), _comment(self._csv))
 
     def table(self, lines: bytes) -> pa.Table:
         """The records of some lines."""

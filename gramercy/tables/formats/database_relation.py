@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import sqlalchemy as sa
 from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import nfc
+from gramercy.schemas.notation import PLAIN, NumberNotation
 from gramercy.tables.formats.database_connection import connected
 from gramercy.tables.formats.table_format import CopiedColumns
 from gramercy.tables.formats.values import ANY, DOUBLE, EXACT, TEXT, TRUTH, WHOLE, ZONED, Numbers
@@ -295,16 +297,20 @@ def open_rows(
             for name in columns.names
         }
         convert: dict[str, Convert] = {}
+        fields: list[tuple[str, pa.DataType]] = []
         for name in columns.names:
-            if name in columns.published:
-                convert[name] = texts if columns.coding(name).is_text else numbers
-            else:  # SQLite does not enforce types
+            if name not in columns.published:  # SQLite does not enforce types
                 enforced = types[name] == WHOLE and not sqlite
-                convert[name] = whole_numbers if enforced else identifiers
+                kind, convert[name] = _WHOLE_NUMBERS if enforced else _IDENTIFIERS
+            elif columns.coding(name).is_text:
+                kind, convert[name] = _TEXTS
+            else:
+                kind = pa.float64()
+                convert[name] = partial(numbers, notation=columns.notation)
+            fields.append((name, kind))
         select = statement(table, selected, sqlite=sqlite)
         options = connection.execution_options(yield_per=columns.rows_at_once)
-        schema = pa.schema([(name, TYPES[convert[name]]) for name in columns.names])
-        yield schema, _batches(options.execute(select), list(convert.values()))
+        yield pa.schema(fields), _batches(options.execute(select), list(convert.values()))
 
 
 def first_rows(
@@ -339,7 +345,7 @@ Cells = Sequence[Any]
 _NOT_OF_THE_TYPE = (ValueError, TypeError, OverflowError)  # errors of Arrow among them
 
 
-def numbers(cells: Cells) -> pa.Array:
+def numbers(cells: Cells, notation: NumberNotation = PLAIN) -> pa.Array:
     """Double-precision numbers; null where a cell is neither a number nor text of a number."""
     try:
         return pa.array(cells, pa.float64())
@@ -348,7 +354,7 @@ def numbers(cells: Cells) -> pa.Array:
     converted = np.array([_number(cell) for cell in cells], np.float64)
     if any(isinstance(cell, str) for cell in cells):
         written = texts([cell if isinstance(cell, str) else None for cell in cells])
-        converted = np.where(np.isnan(converted), Numbers().floats(written), converted)
+        converted = np.where(np.isnan(converted), Numbers(notation).floats(written), converted)
     return pa.array(converted)
 
 
@@ -404,9 +410,6 @@ def _text(cell: Any) -> str | None:
 
 
 Convert = Callable[[Cells], pa.Array]
-TYPES: dict[Convert, pa.DataType] = {
-    numbers: pa.float64(),
-    whole_numbers: pa.int64(),
-    texts: pa.string(),
-    identifiers: pa.string(),
-}
+_TEXTS = pa.string(), texts
+_WHOLE_NUMBERS = pa.int64(), whole_numbers
+_IDENTIFIERS = pa.string(), identifiers

@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -66,7 +67,7 @@ class DeltaTables(CopiedFormat):
         folder = location(source).removeprefix("file://").removeprefix("local://")
         if not os.path.isdir(os.path.join(folder, _LOG)):
             return None
-        return SourceFile(LocalFileSystem(), folder, self, display_name(source))
+        return SourceFile(LocalFileSystem(), folder, self, display_name(source), source=source)
 
     def columns(self, file: SourceFile) -> list[tuple[str, str]]:
         """The columns, from the log; `TableError` if it has features that are not supported."""
@@ -79,7 +80,7 @@ class DeltaTables(CopiedFormat):
         """Copy the files of the present version."""
         table = _open_log(file)
         with new_copy(folder) as copy:
-            for path, constants in _files(table, file):
+            for path, constants in _files(table, file, columns):
                 on_rows(copy.add_file(path, columns.names, constants))
 
     def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
@@ -145,7 +146,7 @@ def _check_log_size(file: SourceFile) -> None:
         )
 
 
-def _files(table: Any, file: SourceFile) -> Iterator[tuple[str, Constants]]:
+def _files(table: Any, file: SourceFile, columns: CopiedColumns) -> Iterator[tuple[str, Constants]]:
     """Paths of the files of the version, in order, and their constant columns."""
     names = table.metadata().partition_columns
     actions = pa.table(table.get_add_actions()).select(["path"] + ["partition"] * bool(names))
@@ -158,13 +159,15 @@ def _files(table: Any, file: SourceFile) -> Iterator[tuple[str, Constants]]:
                 source=file.display_name,
             )
         values = action.get("partition") or {}
-        yield path, {nfc(name): _as_text(values[name]) for name in names}
+        yield path, {nfc(n): _as_text(values[n], marks.get(nfc(n), ".")) for n in names}
 
 
-def _as_text(value: Any) -> str | None:
+def _as_text(value: Any, decimal: str = ".") -> str | None:
     """A cell as text, which is read as the cell of a file would be."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, datetime.date):  # or a time
         return value.isoformat()
+    if isinstance(value, float | Decimal):
+        return str(value).replace(".", decimal)
     return None if value is None else str(value)

@@ -2,14 +2,15 @@
 
 A CSV parser lets an open quote swallow the following lines, and lets a lone carriage return split a
 line in two: one person's cell could add, change or remove other people's rows, and no bound on the
-sensitivity would hold. Here such a line, a blank line, and a line of more than 4 MiB is dropped and
-counted as malformed: every line after the header is one row, for any content.
+sensitivity would hold. Here such a line, a blank line, a comment, and a line of more than 4 MiB is
+dropped and counted as malformed: every line after the header is one row, for any content.
 """
 
 from __future__ import annotations
 
 import codecs
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from typing import IO
@@ -66,10 +67,13 @@ def is_record(line: bytes, separator: bytes = b",") -> bool:
     return b'"' not in line or _record_pattern(separator).fullmatch(line) is not None
 
 
-def line_blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks of complete lines, in bounded memory: one longer than `BLOCK` becomes a blank line."""
+def line_blocks(stream: IO[bytes], at_once: int = BLOCK) -> Iterator[bytes]:
+    """Blocks of complete lines, in bounded memory: one longer than `BLOCK` becomes a blank line.
+
+    So many bytes are read at once; lines are the same for any number.
+    """
     unfinished, too_long = b"", False
-    while block := stream.read(BLOCK):
+    while block := stream.read(at_once):
         first, last = block.find(b"\n"), block.rfind(b"\n") + 1
         end = first if last else len(block)
         too_long = too_long or len(unfinished) + end > BLOCK
@@ -93,6 +97,36 @@ def plain_lines(block: bytes) -> bytes:
     return replace_invalid_utf8(block.replace(b"\r\n", b"\n") if b"\r" in block else block)
 
 
+def below_header(
+    blocks: Iterator[bytes], number: int, comment: bytes
+) -> tuple[bytes | None, Iterator[bytes]]:
+    """The line that names the columns, and the blocks of lines below it.
+
+    Parameters
+    ----------
+    blocks
+        Blocks of complete lines.
+    number
+        The line's number among those that are not comments, from 1. No quote in the lines before
+        it counts.
+    comment
+        How comments start; empty if there are none.
+
+    Returns
+    -------
+        None, and no block, if there are fewer lines.
+    """
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            line = block[start : block.index(b"\n", start) + 1]
+            start += len(line)
+            number -= not (comment and line.startswith(comment))
+            if number == 0:
+                return line, itertools.chain([block[start:]], blocks)
+    return None, iter(())
+
+
 def are_simple(lines: bytes) -> bool:
     """Whether plain lines are records whose fields end at every separator, and none is blank."""
     if b'"' in lines or b"\r" in lines:
@@ -111,16 +145,20 @@ class Records:
         a record of this width becomes a record of empty fields.
     separator
         One byte that separates the fields of a record.
+    comment
+        How a line starts that is no record; empty if any start is one of a record.
     """
 
-    def __init__(self, width: int | None = None, separator: bytes = b",") -> None:
-        self._width, self._separator = width, separator
+    def __init__(
+        self, width: int | None = None, separator: bytes = b",", comment: bytes = b""
+    ) -> None:
+        self._width, self._separator, self._comment = width, separator, comment
         # One empty field is quoted, because parsers skip blank lines.
         self._empty_record = b'""' + separator * ((width or 1) - 1)
 
-    def blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
+    def blocks(self, stream: IO[bytes], at_once: int = BLOCK) -> Iterator[bytes]:
         """Blocks of complete lines of a stream, without a byte order mark, for `of_block`."""
-        for k, block in enumerate(line_blocks(stream)):
+        for k, block in enumerate(line_blocks(stream, at_once)):
             yield block if k else block.removeprefix(codecs.BOM_UTF8)
 
     def of_block(self, block: bytes) -> tuple[list[bytes], int]:
@@ -147,16 +185,30 @@ class Records:
 
     def _without_malformed(self, block: bytes) -> tuple[list[bytes], int]:
         """The lines of a block that are records. Blank lines count as malformed."""
-        if are_simple(block):
+        has_comment = self.has_comment(block)
+        if are_simple(block) and not has_comment:
             return [block], 0
-        if not (b'"' in block or b"\r" in block):  # only blank lines, possibly millions
+        if not (
+            b'"' in block or b"\r" in block or has_comment
+        ):  # only blank lines, possibly millions
             records = _BLANK_LINES.sub(b"\n", b"\n" + block)[1:]
             return [records], block.count(b"\n") - records.count(b"\n")
         lines = block.split(b"\n")[:-1]
-        kept = [line for line in lines if is_record(line, self._separator)]
+        kept = [
+            line
+            for line in lines
+            if is_record(line, self._separator) and not self.has_comment(line)
+        ]
         return [b"".join(line + b"\n" for line in kept)], len(lines) - len(kept)
 
+    def has_comment(self, lines: bytes) -> bool:
+        """Whether any of these lines is a comment."""
+        mark = self._comment
+        return mark != b"" and (lines.startswith(mark) or b"\n" + mark in lines)
+
     def _has_width(self, line: bytes) -> bool:
+        if self.has_comment(line):
+            return False
         if b'"' not in line:
             fields = line.count(self._separator) + 1
             return b"\r" not in line and line != b"" and fields == self._width

@@ -20,6 +20,7 @@ from gramercy.schemas.source import AnySource
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.table_format import (
+    TEXT,
     SampledRows,
     SourceFile,
     TableFormat,
@@ -211,6 +212,7 @@ class _Reader:
         self._stream, self._metadata, self._groups = stream, metadata, groups
         fields = metadata.schema.to_arrow_schema()
         self._dictionaries = {x.name for x in fields if pa.types.is_dictionary(x.type)}
+        self._texts = {x.name for x in fields if type_name(x.type) == TEXT}
         leaves = [metadata.schema.column(k) for k in range(len(metadata.schema))]
         # The path of a column in a struct may equal the name of a column with a dot in it.
         self._leaves = {leaf.name: k for k, leaf in enumerate(leaves) if leaf.name == leaf.path}
@@ -233,7 +235,8 @@ class _Reader:
         average = max((x.total_uncompressed_size / max(1, x.num_values) for x in chunks), default=0)
         encoded = [x for x in zip(self._groups, chunks, strict=True) if x[1].has_dictionary_page]
         all_encoded, longest = len(encoded) == len(chunks), 0
-        if average >= _LENGTH and coding.is_text:  # some texts may be outside of dictionaries
+        is_text = coding.is_text or name in self._texts  # numbers, too, may be written as text
+        if average >= _LENGTH and is_text:  # some texts may be outside of dictionaries
             for group, chunk in encoded:
                 lengths = pc.fill_null(pc.binary_length(self._dictionary(name, group)), 0)
                 stored = _LENGTH * len(lengths) + (pc.sum(lengths).as_py() or 0)
@@ -244,7 +247,7 @@ class _Reader:
         # make a dictionary of decoded texts, as the file's schema may ask for, it checks their
         # UTF-8: no cell may decide whether a table is read.
         stays_encoded = (
-            coding.is_text
+            is_text
             and (all_encoded or longest > _LONG or name in self._dictionaries)
             and not any("DELTA" in encoding for chunk in chunks for encoding in chunk.encodings)
         )

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +23,7 @@ from fsspec.implementations.local import LocalFileSystem
 from gramercy.common.disk import error_reason
 from gramercy.schemas import families
 from gramercy.schemas.model import nfc
+from gramercy.schemas.source import Copied, display_name
 from gramercy.tables.formats.parquet_format import ParquetTables, open_parquet
 from gramercy.tables.formats.table_format import SourceFile
 
@@ -32,11 +34,13 @@ _GROUP_CELLS = 1 << 20  # cells of a row group
 _GROUP_BYTES = 1 << 26  # of a row group
 
 
-def copied_files(folder: Path, display_name: str) -> Iterator[SourceFile]:
+def copied_files(source: Copied) -> Iterator[SourceFile]:
     """The files of a copy, under the name of the table in errors."""
+    folder = Path(source.copied_to)
     constants: list[Constants] = json.loads((folder / _CONSTANTS).read_text(encoding="utf-8"))
     for number, values in enumerate(constants):
-        yield _part(folder, number, display_name, values)
+        part = _part(folder, number, display_name(source), values)
+        yield replace(part, source=source)
 
 
 def _part(folder: Path, number: int, name: str, constants: Constants) -> SourceFile:

@@ -59,10 +59,10 @@ def cell_batches(
     if any(isinstance(declared, Derivation) for declared in columns.values()):
         yield from _with_derived(source, columns, malformed, keep_malformed, missing_codes or {})
         return
-    # Levels expand into many columns: the size of the expanded batch must be bounded.
-    codings = {name: coding_of(declared) for name, declared in columns.items()}
-    rows = max(1, batches.BATCH_CELLS // sum(coding.width for coding in codings.values()))
     for file in source.files:
+        codings = {name: coding_of(each, file.notation) for name, each in columns.items()}
+        # Levels expand into many columns: the size of the expanded batch must be bounded.
+        rows = max(1, batches.BATCH_CELLS // sum(coding.width for coding in codings.values()))
         keys = {name: value for name, value in file.partition_values.items() if name in codings}
         stored = {name: coding for name, coding in codings.items() if name not in keys}
         if not stored:

@@ -51,6 +51,7 @@ from gramercy.schemas.source import (
     Files,
     Separator,
     display_name,
+    keys_of,
     location,
 )
 from gramercy.schemas.steps import StepDays, StepSpan
@@ -127,9 +128,7 @@ def open_source(source: AnySource) -> Source:
     can be read only once they are copied; see `needs_copy`.
     """
     if isinstance(source, Copied):
-        name = display_name(source)
-        copied = tuple(copied_files(Path(source.copied_to), name))
-        return Source(LocalFileSystem(), copied, name)
+        return Source(LocalFileSystem(), tuple(copied_files(source)), display_name(source))
     if isinstance(source, DatedFiles):
         return _dated_files(source)
     table = table_to_copy(source)
@@ -327,7 +326,7 @@ def copy_rows(
     table.copy(columns, folder, on_rows)
     if isinstance(source, DatabaseTable):
         return CopiedTable(**source.model_dump(), copied_to=str(folder))
-    return CopiedFiles(path=location(source), copied_to=str(folder))
+    return CopiedFiles(**keys_of(source), copied_to=str(folder))
 
 
 def _kind_of_versions(paths: Iterable[PurePosixPath]) -> str:

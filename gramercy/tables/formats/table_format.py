@@ -25,7 +25,7 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.model import nfc
 from gramercy.schemas.notation import PLAIN, NumberNotation
-from gramercy.schemas.source import AnySource
+from gramercy.schemas.source import AnySource, notation_of
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.byte_streams import DecompressionError
 from gramercy.tables.formats.values import (
@@ -124,6 +124,7 @@ class CopiedColumns:
     # Other columns: of persons or of dates. Whole numbers stay such, and others become text.
     others: Sequence[str] = ()
     rows: int | None = None  # the declared number of rows, if it is public
+    notation: NumberNotation = PLAIN  # of numbers that are text
 
     @property
     def names(self) -> list[str]:
@@ -132,7 +133,9 @@ class CopiedColumns:
 
     def coding(self, name: str) -> Coding:
         """How the cells of a column become numbers."""
-        return coding_of(self.published[name]) if name in self.published else Lookup(None)
+        if name not in self.published:
+            return Lookup(None)
+        return coding_of(self.published[name], self.notation)
 
     @property
     def rows_at_once(self) -> int:
@@ -189,7 +192,7 @@ class SourceFile:
     @property
     def notation(self) -> NumberNotation:
         """How numbers are written that are text, as the contract states it."""
-        return self.source.notation if isinstance(self.source, NumberNotation) else PLAIN
+        return PLAIN if self.source is None else notation_of(self.source)
 
     def info(self) -> dict[str, Any]:
         """What the store reports about the file, such as its size and date."""

@@ -18,6 +18,7 @@ from gramercy.schemas.column import MISSING
 from gramercy.schemas.model import nfc
 from gramercy.schemas.notation import PLAIN, NumberNotation
 from gramercy.tables.formats import dates
+from gramercy.tables.formats.written_numbers import read_numbers
 
 # Types of columns; other types have Arrow's own names, or those of the database.
 WHOLE, DOUBLE, TRUTH, TEXT, ANY = "whole", "double", "bool", "text", "any"
@@ -32,9 +33,6 @@ _PADDING = 1024  # bytes of blanks that are accepted around a level
 _NUMBER_BYTES = 1024  # of text that is a number
 _GROWTH = 6  # a text has at most so many times the bytes that it has in NFC
 EXACT = 2.0**53  # a smaller whole number has a double of its own
-
-# Text that Arrow casts to float64, except nan(...), which counts as missing.
-_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 
 
 class Coding(ABC):
@@ -78,10 +76,13 @@ class Numbers(Coding):
 
     notation: NumberNotation = PLAIN
 
+    def reads(self, kind: str) -> bool:
+        return super().reads(kind) or (kind == TEXT and not self.notation.is_plain)
+
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):
             return decoded(self.floats(column.dictionary), column.indices)
-        return _numbers(column)
+        return _numbers(column, self.notation)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class LevelIndices(Coding):
     """Cells become indices of levels: all of them text, or all numbers."""
 
     levels: tuple[str | float, ...]
+    notation: NumberNotation = PLAIN  # of numbers that are text
 
     @property
     def is_text(self) -> bool:
@@ -105,13 +107,13 @@ class LevelIndices(Coding):
         return _most_bytes(self.levels)
 
     def reads(self, kind: str) -> bool:
-        return kind in {TEXT, ANY} if self.is_text else super().reads(kind)
+        return kind in {TEXT, ANY} if self.is_text else Numbers(self.notation).reads(kind)
 
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):
             return decoded(self.floats(column.dictionary), column.indices)
         if not self.is_text:
-            numbers = _numbers(column)
+            numbers = _numbers(column, self.notation)
             indices = np.full(numbers.shape, np.nan)
             for index, level in enumerate(self.levels):
                 indices[numbers == level] = index
@@ -310,7 +312,9 @@ def coding_of(declared: Any, notation: NumberNotation = PLAIN) -> Coding:
         return Numbers(notation)
     if type(declared) in _CODINGS:
         return _CODINGS[type(declared)](declared)
-    return LevelIndices(tuple(declared)) if isinstance(declared, Sequence) else Lookup(declared)
+    if isinstance(declared, Sequence):
+        return LevelIndices(tuple(declared), notation)
+    return Lookup(declared)
 
 
 def decoded(entries: NDArray[np.float64], indices: pa.Array) -> NDArray[np.float64]:
@@ -320,29 +324,27 @@ def decoded(entries: NDArray[np.float64], indices: pa.Array) -> NDArray[np.float
     return numbers
 
 
-def _numbers(column: pa.Array) -> NDArray[np.float64]:
+def _numbers(column: pa.Array, notation: NumberNotation = PLAIN) -> NDArray[np.float64]:
     kind = column.type
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not column.null_count:
         doubles: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=False)
-        return doubles  # faster than Arrow's cast
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = _parse_numbers(pc.ascii_trim_whitespace(column))
-    elif pa.types.is_boolean(column.type):
+        return doubles if notation.is_plain else _finite(doubles)  # faster than Arrow's cast
+    if any(is_text(kind) for is_text in IS_TEXT):
+        is_view = not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        column = read_numbers(column.cast(pa.string()) if is_view else column, notation)
+    elif pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
     numbers = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
     if numbers.null_count:
         numbers = pc.fill_null(numbers, np.nan)
     converted: NDArray[np.float64] = numbers.to_numpy()
-    return converted
+    return converted if notation.is_plain else _finite(converted)
 
 
-def _parse_numbers(text: pa.Array) -> pa.Array:
-    """Numbers from text; null where a cell is not a number, independently of the other cells."""
-    try:
-        return text.cast(pa.float64())
-    except pa.ArrowInvalid:
-        numbers = pc.match_substring_regex(text, _NUMBER)
-    return pc.if_else(numbers, text, None).cast(pa.float64())
+def _finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """NaN in place of infinite numbers: the text "inf" may be one, or contain a unit."""
+    finite: NDArray[np.float64] = np.where(np.isinf(numbers), np.nan, numbers)
+    return finite
 
 
 def _most_bytes(values: Sequence[str | float]) -> int:
