@@ -6,6 +6,7 @@ A contract's ``source`` is a path, or a mapping of the keys of one of the classe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -36,7 +37,7 @@ class CsvFormat(NumberNotation):
         one is little-endian.
     header
         The number of the line with the names of columns, from 1; blank lines count, and comments do
-        not. Lines before it are skipped, whatever they hold.
+        not. Lines before it are skipped.
     comment
         A character such as ``#``: lines that start with it are comments. Those before the header
         are skipped. Those after it are not read, and count as malformed lines, because any cell in
@@ -48,14 +49,24 @@ class CsvFormat(NumberNotation):
     header: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
     comment: Annotated[str, Field(pattern=r"^[!#$%&*/:;<=>?@\\^_`|~]$")] | None = None
 
-    @model_validator(mode="after")
-    def _check_marks(self) -> Self:
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is known that files are CSV."""
+        return True
+
+    def check_separator(self) -> None:
+        """Refuse a separator that is the decimal mark."""
         if self.separator == self.decimal:
             raise families.DATABASE(
                 "'separator' and 'decimal' are both commas, or 'decimal' is a comma and "
                 "'separator' is left out.",
                 "Write the separator between the fields, such as separator: ';'.",
             )
+
+    @model_validator(mode="after")
+    def _check_marks(self) -> Self:
+        if self.is_csv or "separator" in self.model_fields_set:
+            self.check_separator()
         if self.separator == self.comment:
             raise families.DATABASE(
                 "'separator' and 'comment' are the same mark.",
@@ -79,8 +90,14 @@ class Files(CsvFormat):
     path: Annotated[str, Field(min_length=1)]
 
     @property
+    def is_csv(self) -> bool:
+        """Whether the name says so: without an ending, it may be of a folder or a Delta table."""
+        return PurePosixPath(self.path).suffix not in {"", ".parquet", ".pq"}
+
+    @property
     def csv(self) -> CsvFormat:
         """The format of CSV files."""
+        self.check_separator()
         return CsvFormat(**{key: getattr(self, key) for key in CsvFormat.model_fields})
 
 

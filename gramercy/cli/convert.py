@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, check_output_file, write_errors
 from gramercy.schemas import wordings
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.model import parse
+from gramercy.schemas.notation import NumberNotation
 from gramercy.tables.formats.conversion import Reading, read_other, write_parquet
 from gramercy.tables.formats.parquet_format import ParquetTables
 from gramercy.tables.formats.reader import schema_of
@@ -49,6 +53,16 @@ def convert(
     decimal: Annotated[
         str | None, typer.Option(metavar="CHAR", help="Decimal mark of numbers; default: a point.")
     ] = None,
+    percent: Annotated[bool, typer.Option("--percent", help="Read '12 %' as .12.")] = False,
+    units: Annotated[
+        str | None, typer.Option(metavar="€,kg", help="Texts to drop before or after numbers.")
+    ] = None,
+    accounting: Annotated[
+        bool, typer.Option("--accounting", help="Read (5) and 5- as -5.")
+    ] = False,
+    comment: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="Start of lines of text to leave out.")
+    ] = None,
     encoding: Annotated[
         str | None, typer.Option(metavar="NAME", help="Encoding of text; default: UTF-8.")
     ] = None,
@@ -76,13 +90,20 @@ def convert(
         raise wordings.conversion_option(
             f"{table} already exists", "Move it, or choose another name."
         )
+    stated = {
+        "thousands": thousands,
+        "decimal": decimal,
+        "percent": percent,
+        "units": _list(units),
+        "accounting": accounting,
+    }
     reading = Reading(
         sheet=sheet,
         header=header,
         names=_list(names),
         numbers=_list(numbers),
-        thousands=thousands,
-        decimal=decimal,
+        comment=comment,
+        notation=_notation(stated),
         encoding=encoding,
         widths=_widths(widths),
         codes=codes,
@@ -104,6 +125,11 @@ def convert(
     for name, count in found.cleared.items():
         terminal.say(f"--numbers: {count:,} cells of {name} are not numbers, and now missing")
     terminal.say(f"Next: {next_command}")
+
+
+def _notation(stated: Mapping[str, Any]) -> NumberNotation:
+    given = {name: value for name, value in stated.items() if value}
+    return parse(NumberNotation, given, "Options", RequestError)
 
 
 def _list(text: str | None) -> list[str]:

@@ -34,7 +34,7 @@ from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
-from gramercy.schemas.source import notation_of, original
+from gramercy.schemas.source import original
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
 from gramercy.tables.formats.reader import column_types
@@ -284,7 +284,6 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
                 {name: column.coding for name, column in columns.items()},
                 others,
                 rows=contract.rows if contract.checks_rows else None,
-                notation=notation_of(contract.source),
             ),
             folder / _COPY,
             on_rows=on_rows,

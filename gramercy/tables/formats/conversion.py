@@ -18,18 +18,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.errors import GramercyError, TableError
+from gramercy.schemas.notation import PLAIN, NumberNotation
 from gramercy.tables.formats.csv_format import look_like_data
+from gramercy.tables.formats.written_numbers import plain_texts
 
 
 def _conversion_failed(file: str, reason: str, remedy: str) -> TableError:
@@ -41,7 +44,7 @@ Columns = Iterator[tuple[str, Cells | pa.ChunkedArray]]
 
 _EXACT = 2**53  # a smaller whole number has a double of its own
 _LARGEST = 2**63  # whole numbers of Parquet are below
-_MOST_CHARACTERS = 1000  # of text that is a number
+_MOST_CHARACTERS = 1000  # of a whole number as a text: Python parses none of thousands
 # Then a page holds 16 texts that are longer than its usual size, and not 1024: see docs/privacy.md.
 _TEXTS_BETWEEN_CHECKS = 16
 
@@ -53,13 +56,19 @@ class Reading:
     sheet: str | None = None  # name of a sheet
     header: int | None = None  # number of the line or row that names the columns, from 1
     names: Sequence[str] = ()  # names of the columns of a file without such a line
-    # thousands, decimal: marks in numbers that are text
-    thousands: str | None = None
-    decimal: str | None = None
+    comment: str | None = None  # how lines start that are left out
+    notation: NumberNotation = PLAIN  # of numbers that are text
     encoding: str | None = None  # encoding of text
     widths: Sequence[int] = ()  # characters of each column, if they have fixed widths
     codes: bool = False  # whether labelled values stay the numbers that they have in the file
     numbers: Sequence[str] = ()  # columns of numbers, in which other cells become missing
+
+    @property
+    def stated(self) -> list[str]:
+        """Names of the options that say how this file is read."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given |= given.pop("notation").model_dump(exclude_defaults=True)
+        return [name for name, value in given.items() if value]
 
 
 @dataclass(frozen=True)
@@ -84,10 +93,10 @@ def read_other(path: Path, reading: Reading) -> Converted:
         codecs.lookup(reading.encoding or "utf-8")
     except LookupError:
         raise wordings.conversion_option(f"no encoding '{reading.encoding}'", _ENCODINGS) from None
-    for option in fields(Reading):
-        if getattr(reading, option.name) and option.name not in kind.options:
+    for option in reading.stated:
+        if option not in kind.options:
             raise wordings.conversion_option(
-                f"--{option.name} does not apply to {kind.words}", "Omit it."
+                f"--{option} does not apply to {kind.words}", "Omit it."
             )
     failure: GramercyError
     try:
@@ -159,10 +168,16 @@ def _rows_of_text(path: Path, reading: Reading) -> Columns:
             skip_blank_lines=False,
         )
         return _under_header(path, table.to_numpy(object).tolist(), reading)
-    first = next(islice(io.StringIO(text), (reading.header or 1) - 1, None), "")
+    lines = (
+        line
+        for line in io.StringIO(text, newline="")
+        if not (reading.comment and line.startswith(reading.comment))
+    )
+    above = [[line.strip()] for line in islice(lines, (reading.header or 1) - 1)]
+    first = next(lines, "")
     separator = max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    return _under_header(path, list(lines), reading)
+    rows = csv.reader(chain([first], lines), delimiter=separator, strict=True)
+    return _under_header(path, above + list(rows), reading)
 
 
 def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: str = "") -> Columns:
@@ -260,12 +275,12 @@ class _Kind:
 
 _ENCODINGS = "State it: --encoding cp1252 (Western Windows), latin-1, cp1250, utf-16 ..."
 _HEADER = "State its number: --header 3. Or name the columns, if no row does: --names A,B,C."
-_ROWS = {"thousands", "decimal", "header", "names", "numbers"}
+_ROWS = {*NumberNotation.model_fields, "header", "names", "numbers"}
 _SHEET = _Kind("an Excel or ODS workbook", _rows_of_sheet, frozenset({"sheet", *_ROWS}))
 _TEXT = _Kind(
     "text in columns",
     _rows_of_text,
-    frozenset({"encoding", "widths", *_ROWS}),
+    frozenset({"encoding", "widths", "comment", *_ROWS}),
     "State the width of every column, if they are fixed: --widths 8,3,12. Close open quotes.",
 )
 _LABELLED = _Kind("SPSS or Stata", _statistics, frozenset({"encoding", "codes", "numbers"}))
@@ -353,11 +368,13 @@ def _array(cells: Cells, reading: Reading, forced: bool, is_spelt: bool) -> pa.A
         return pa.array(cells, pa.bool_())
     if not types:
         return pa.nulls(len(cells))
-    is_spelt = is_spelt or forced
+    spelt: Iterator[str | None] = repeat(None)
+    if is_spelt or forced:
+        text = [cell.encode("utf-8", "replace").decode() for cell in cells if isinstance(cell, str)]
+        trimmed = pc.ascii_trim_whitespace(pa.array(text, pa.string()))
+        spelt = iter(plain_texts(trimmed, reading.notation).to_pylist())
     numbers = [
-        (_spelt_number(cell, reading, forced) if is_spelt else None)
-        if isinstance(cell, str)
-        else _number(cell)
+        _spelt_number(next(spelt), forced) if isinstance(cell, str) else _number(cell)
         for cell in cells
     ]
     if not forced and (bool in types or numbers.count(None) > cells.count(None)):
@@ -375,21 +392,13 @@ def _number(cell: Any) -> float | None:
     return float(cell) if isinstance(cell, float | Decimal) else None
 
 
-def _spelt_number(cell: str, reading: Reading, forced: bool) -> float | None:
-    if len(cell) > _MOST_CHARACTERS:  # Python parses no whole number of thousands of digits
+def _spelt_number(text: str | None, forced: bool) -> float | None:
+    """A number as `plain_texts` writes it."""
+    if text is None or len(text) > _MOST_CHARACTERS:
         return None
-    thousands, decimal = re.escape(reading.thousands or ""), re.escape(reading.decimal or ".")
-    whole = r"\d+" if forced else r"0|[1-9]\d*"
-    grouped = rf"[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+" if thousands else whole
-    start = rf"({grouped}|{whole}|(?={decimal}\d))"
-    spelt = re.fullmatch(rf"\s*([+-]?){start}(?:{decimal}(\d*))?([eE][+-]?\d+)?\s*", cell, re.ASCII)
-    if spelt is None:
+    if re.match(r"[+-]?0\d", text) and not forced:
         return None
-    sign, digits, fraction, power = spelt.groups("")
-    digits = digits.replace(reading.thousands or "", "")
-    if fraction or power:
-        return float(f"{sign}{digits or 0}.{fraction or 0}{power}")
-    return _number(int(sign + digits))
+    return _number(int(text)) if re.fullmatch(r"[+-]?\d+", text) else float(text)
 
 
 def _text(cell: Any) -> str:

@@ -306,7 +306,7 @@ def open_rows(
                 kind, convert[name] = _TEXTS
             else:
                 kind = pa.float64()
-                convert[name] = partial(numbers, notation=columns.notation)
+                convert[name] = partial(numbers, notation=table.notation)
             fields.append((name, kind))
         select = statement(table, selected, sqlite=sqlite)
         options = connection.execution_options(yield_per=columns.rows_at_once)

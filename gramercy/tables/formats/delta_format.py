@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -80,12 +80,12 @@ class DeltaTables(CopiedFormat):
         """Copy the files of the present version."""
         table = _open_log(file)
         with new_copy(folder) as copy:
-            for path, constants in _files(table, file, columns):
+            for path, constants in _files(table, file, columns.published):
                 on_rows(copy.add_file(path, columns.names, constants))
 
     def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
         """Rows of the first file of the present version, of one in the middle, and of the last."""
-        files = list(_files(_open_log(file), file))
+        files = list(_files(_open_log(file), file, columns))
         chosen = [files[k] for k in sorted({0, len(files) // 2, len(files) - 1})] if files else []
         found = []
         for path, constants in chosen:
@@ -146,8 +146,11 @@ def _check_log_size(file: SourceFile) -> None:
         )
 
 
-def _files(table: Any, file: SourceFile, columns: CopiedColumns) -> Iterator[tuple[str, Constants]]:
+def _files(
+    table: Any, file: SourceFile, published: Iterable[str]
+) -> Iterator[tuple[str, Constants]]:
     """Paths of the files of the version, in order, and their constant columns."""
+    marks = dict.fromkeys(published, file.notation.decimal)
     names = table.metadata().partition_columns
     actions = pa.table(table.get_add_actions()).select(["path"] + ["partition"] * bool(names))
     for action in sorted(actions.to_pylist(), key=lambda each: str(each["path"])):

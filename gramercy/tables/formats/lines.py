@@ -146,7 +146,7 @@ class Records:
     separator
         One byte that separates the fields of a record.
     comment
-        How a line starts that is no record; empty if any start is one of a record.
+        How lines start that are not records; empty if no start says so.
     """
 
     def __init__(

@@ -124,7 +124,6 @@ class CopiedColumns:
     # Other columns: of persons or of dates. Whole numbers stay such, and others become text.
     others: Sequence[str] = ()
     rows: int | None = None  # the declared number of rows, if it is public
-    notation: NumberNotation = PLAIN  # of numbers that are text
 
     @property
     def names(self) -> list[str]:
@@ -133,9 +132,7 @@ class CopiedColumns:
 
     def coding(self, name: str) -> Coding:
         """How the cells of a column become numbers."""
-        if name not in self.published:
-            return Lookup(None)
-        return coding_of(self.published[name], self.notation)
+        return coding_of(self.published[name]) if name in self.published else Lookup(None)
 
     @property
     def rows_at_once(self) -> int:
