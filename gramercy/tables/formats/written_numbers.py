@@ -3,7 +3,7 @@
 A cell is first compared, as a whole, with the one pattern of its notation. Only then are marks,
 units and blanks dropped. What is left is a number as a computer writes it, which Arrow rounds
 correctly to a double; a percent sign becomes the exponent -2. All of it is done on bytes, so that
-text that is not UTF-8 is no error.
+text that is not UTF-8 cannot fail.
 """
 
 from __future__ import annotations
