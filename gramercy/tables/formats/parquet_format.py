@@ -20,14 +20,13 @@ from gramercy.schemas.source import AnySource
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.table_format import (
-    TEXT,
     SampledRows,
     SourceFile,
     TableFormat,
     short_texts,
     type_name,
 )
-from gramercy.tables.formats.values import Coding
+from gramercy.tables.formats.values import TEXT, Coding
 
 Array = NDArray[np.float64]
 
