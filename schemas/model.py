@@ -9,13 +9,15 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from gramercy.schemas import families, wordings
+from gramercy.schemas import corrections, families, wordings
 from gramercy.schemas.errors import BundleError, ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.form import describe_schema
 from gramercy.schemas.problem import Wording
@@ -45,6 +47,16 @@ class Model(BaseModel):
             for key in data:
                 if key not in keys:
                     display = without_secrets(str(key))
+                    if data[key] is None and str(key).isdecimal():
+                        raise corrections.decimal_comma()
+                    meant = corrections.MEANT.get(str(key).lower())
+                    if meant in keys:
+                        raise families.KEY(
+                            "Unknown key '{key}'.",
+                            "Write '{suggestion}'.",
+                            key=display,
+                            suggestion=meant,
+                        )
                     if similar := difflib.get_close_matches(str(key), keys, n=1):
                         raise families.KEY(
                             "Unknown key '{key}'.",
@@ -191,18 +203,38 @@ _MOST_ERRORS = 10_000  # a hostile file may have any number
 def details_of(error: ValidationError) -> list[InvalidValue]:
     """A problem for each invalid key; problems of the whole file come first."""
     errors = sorted(error.errors(include_url=False), key=lambda each: len(each["loc"]))
-    details = map(_detail, errors[:_MOST_ERRORS])
-    # Without repetitions: each branch of a union reports its own errors.
-    return list({(each.key, each.message): each for each in details}.values())
+    by_key: dict[tuple[str, ...], list[Any]] = {}
+    for each in errors[:_MOST_ERRORS]:
+        by_key.setdefault(_path_of(each), []).append(each)
+    # A list without a single valid entry is not reported as empty as well.
+    inner = {path[:length] for path in by_key for length in range(len(path))}
+    details = []
+    for path, of_key in by_key.items():
+        found = [x for x in of_key if not (x["type"] == "too_short" and path in inner)]
+        kinds = dict.fromkeys(each["type"] for each in found)
+        # Each branch of a union reports what it expects.
+        if len(kinds) > 1 and all(kind in _EXPECTED for kind in kinds):
+            problems = [_none_of(kinds, found[0]["input"])]
+        else:
+            problems = [_problem_of(each, path) for each in found]
+        for problem in {each.message: each for each in problems}.values():
+            problem.key = without_secrets(".".join(path).removesuffix(".[key]"))
+            details.append(problem)
+    return details
 
 
 _BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-|source-of-)")
+_OF_VALUES = (["float"], ["int"], ["str"], ["bool"])  # branches of unions
 
 
-def _detail(error: Any) -> InvalidValue:
-    """The problem for one pydantic error; it never contains the input."""
-    # The location also names branches of unions, such as "literal['auto']" or "float".
+def _path_of(error: Any) -> tuple[str, ...]:
+    """The keys to the value of one pydantic error.
+
+    Its location also names branches of unions, such as "literal['auto']" or "float".
+    """
     loc = [part for part in error["loc"] if not _BRANCH.match(str(part))]
+    if loc[-1:] == ["[key]"]:
+        return tuple(map(str, loc))
     # And it has the tags of unions, which pydantic adds after some parts.
     tagged = {"normalisation", "mechanism", "scaling", "engine"}
     path = [
@@ -210,19 +242,22 @@ def _detail(error: Any) -> InvalidValue:
         for before, part in zip([None, *loc], loc, strict=False)
         if isinstance(part, int) or not (isinstance(before, int) or before in tagged)
     ]
-    if path[-1:] == ["[key]"]:
-        detail = families.VALUE("This name is read as a number or a date.", "Put it in quotes.")
-        path = path[:-1]
-    else:
-        path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
-        detail = _problem_of(error)
-    detail.key = without_secrets(".".join(path))
-    return detail
+    return tuple(path[:-1] if path[-1:] in _OF_VALUES else path)
+
+
+def _none_of(kinds: Iterable[str], value: Any) -> InvalidValue:
+    """The problem of a value that is of none of several kinds."""
+    expected = " or ".join(_EXPECTED[kind] for kind in kinds)
+    if isinstance(value, datetime.date) and "string_type" in kinds:
+        return families.VALUE(
+            "This text is read as a date.", "Put it in quotes.", expected=expected
+        )
+    return families.VALUE("Must be {expected}.", expected=expected)
 
 
 _EXPECTED = {
-    "float_type": "a number such as 0.5, without quotes",
-    "int_type": "a whole number such as 20000, without quotes and separators",
+    "float_type": "a number",
+    "int_type": "a whole number",
     "bool_type": "true or false",
     "dict_type": "keys and values",
     "model_type": "keys and values",
@@ -235,48 +270,77 @@ _IN_QUOTES = re.compile("'([^']*)'")
 _RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
 
 
-_PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
+@dataclass(frozen=True)
+class _Mistake:
+    """One pydantic error: where, which value, and what pydantic says about it."""
+
+    path: tuple[str, ...]
+    value: Any
+    context: Mapping[str, Any]
+
+
+def _unknown_value(mistake: _Mistake) -> InvalidValue:
+    context = mistake.context
+    known = _IN_QUOTES.findall(context.get("expected_tags") or context["expected"])
+    stated = context.get("tag", mistake.value)
+    if isinstance(stated, str) and (similar := difflib.get_close_matches(stated, known, n=1)):
+        return families.KEY("Unknown value.", "Did you mean '{suggestion}'?", suggestion=similar[0])
+    if "expected_tags" in context:
+        return families.KEY("'name' or 'kind' must be one of: {known}.", known=tuple(known))
+    return families.VALUE("Must be one of: {known}.", known=tuple(known))
+
+
+def _not_structured(mistake: _Mistake, expected: str) -> InvalidValue:
+    return corrections.not_structured(mistake.path, expected)
+
+
+_PROBLEMS: dict[str, Callable[[_Mistake], InvalidValue]] = {
     "missing": lambda _: families.KEY("This key is required.", "Add it."),
-    "too_long": lambda context: families.KEY(
-        "Must not have more than {most} entries.", most=context["max_length"]
+    "too_long": lambda mistake: families.KEY(
+        "Must not have more than {most} entries.", most=mistake.context["max_length"]
     ),
     "too_short": lambda _: wordings.no_entries(),
-    "union_tag_invalid": lambda context: families.KEY(
-        "'name' or 'kind' must be one of: {known}.",
-        known=tuple(_IN_QUOTES.findall(context["expected_tags"])),
+    **dict.fromkeys(("literal_error", "enum", "union_tag_invalid"), _unknown_value),
+    "union_tag_not_found": lambda mistake: families.KEY(
+        "The key 'name' or 'kind' is required here.",
+        "Write {example}.",
+        example=corrections.example_of(mistake.path) or "it",
     ),
-    "union_tag_not_found": lambda _: families.KEY(
-        "The key 'name' or 'kind' is required here.", "Add it."
+    "string_pattern_mismatch": lambda mistake: corrections.not_a_label(
+        small=mistake.context["pattern"] == SLUG
     ),
-    "string_pattern_mismatch": lambda _: families.VALUE(
-        "Use letters, digits and inner hyphens only (labels: also '.' and '_'), at most 63."
+    "value_error": lambda mistake: copy(mistake.context["error"]),
+    "float_type": lambda mistake: corrections.not_a_number(
+        mistake.value, mistake.path, whole=False
     ),
-    "value_error": lambda context: copy(context["error"]),
+    **dict.fromkeys(
+        ("int_type", "int_from_float"),
+        lambda mistake: corrections.not_a_number(mistake.value, mistake.path, whole=True),
+    ),
+    "bool_type": lambda mistake: corrections.not_a_boolean(mistake.value),
+    **{
+        kind: partial(_not_structured, expected=expected)
+        for kind, expected in _EXPECTED.items()
+        if expected in ("keys and values", "a list")
+    },
 }
 
 
-def _problem_of(error: Any) -> InvalidValue:
-    kind, context = error["type"], error.get("ctx", {})
-    if kind in {"literal_error", "enum", "union_tag_invalid"}:
-        known = _IN_QUOTES.findall(context.get("expected_tags") or context["expected"])
-        value = context.get("tag", error["input"])
-        if isinstance(value, str) and (similar := difflib.get_close_matches(value, known, n=1)):
-            return families.KEY(
-                "Unknown value.", "Did you mean '{suggestion}'?", suggestion=similar[0]
-            )
-    if error["input"] is None and kind.endswith("_type"):
-        return wordings.value_empty("one")
-    if kind in _EXPECTED:
-        return families.VALUE("Must be {expected}.", expected=_EXPECTED[kind])
+def _problem_of(error: Any, path: tuple[str, ...]) -> InvalidValue:
+    """The problem for one pydantic error; see `corrections` for what it contains of the input."""
+    kind, context, value = error["type"], error.get("ctx", {}), error["input"]
+    if path[-1:] == ("[key]",):
+        return families.VALUE("This name is read as a number or a date.", "Put it in quotes.")
+    if value is None and kind.endswith("_type"):
+        return wordings.value_empty(corrections.example_of(path) or "one")
     has_problem = "error" not in context or isinstance(context["error"], InvalidValue)
     if kind in _PROBLEMS and has_problem:
-        return _PROBLEMS[kind](context)
+        return _PROBLEMS[kind](_Mistake(path, value, context))
     for short, relation in _RELATIONS.items():
         if short in context:
             return families.VALUE(
                 "Must be {relation} {bound:g}.", relation=relation, bound=context[short]
             )
-    reason = error["msg"].removeprefix("Value error, ").rstrip(".")
-    return families.VALUE(
-        "Value not allowed: {reason}.", reason=reason.replace("Input should be", "Must be")
-    )
+    reason = _EXPECTED.get(kind) or error["msg"].removeprefix("Value error, ").rstrip(".")
+    reason = reason.removeprefix("Input should be ")
+    return families.VALUE("Must be {expected}.", expected=reason)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -18,7 +19,8 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.corrections import as_yaml
+from gramercy.schemas.errors import SpentFailure, TermsChanged
 from gramercy.schemas.ledger_history import Anchor, ChargeState
 from gramercy.schemas.model import canonical_json, single_line
 
@@ -86,14 +88,7 @@ def verify_terms(db: Connection, contract: Contract) -> None:
     earlier = [each.budget.model_dump() for each in budgets]
     registered["budget"] = stated["budget"] if stated["budget"] in earlier else earlier[-1]
     if changed := _differences(registered, stated):
-        raise families.TERMS(
-            "Data set '{dataset}' was registered with other terms: {terms}.",
-            "Restore them in the contract: earlier guarantees depend on them. To change a budget, "
-            "use 'gramercy budget --raise' or '--lower' first. Use a new id only for a data set "
-            "that shares no people with this one.",
-            dataset=contract.id,
-            terms=tuple(changed),
-        )
+        raise _terms_changed(contract, registered, changed)
     delta, limit = budgets[-1].budget.delta, 1 / contract.count
     if delta >= limit:
         raise families.TERMS(
@@ -107,16 +102,99 @@ def verify_terms(db: Connection, contract: Contract) -> None:
         )
 
 
-def _differences(old: Any, new: Any, key: str = "") -> list[str]:
-    """Keys of the terms that differ, columns by their names."""
-    if isinstance(old, dict) and isinstance(new, dict):
+@dataclass(frozen=True)
+class _Change:
+    """A registered fact that a contract states otherwise; None where it has none."""
+
+    key: str
+    registered: Any
+    stated: Any
+
+    @property
+    def in_words(self) -> str:
+        """What was registered and what is stated."""
+        if self.registered is None:
+            return f"{self.key} is new"
+        if self.stated is None:
+            return f"{self.key} is missing"
+        return f"{self.key} was {as_yaml(self.registered)} and is {as_yaml(self.stated)}"
+
+
+def _differences(old: Any, new: Any, key: str = "") -> list[_Change]:
+    """The terms that differ, columns by their names."""
+    if key == "columns" and isinstance(old, list):
+        before, now = ({each["name"]: each for each in columns} for columns in (old, new))
+        found = _differences(before, now, key)
+        if not found and list(before) != list(now):
+            return [_Change("columns", list(before), list(now))]
+        return found
+    is_column = key.startswith("columns.") and (old is None or new is None)
+    if isinstance(old, dict) and isinstance(new, dict) and not is_column:
         keys = [*old, *(k for k in new if k not in old)]
         inner = [_differences(old.get(k), new.get(k), f"{key}.{k}".strip(".")) for k in keys]
         return [name for names in inner for name in names]
-    if key == "columns" and [c["name"] for c in old] == [c["name"] for c in new]:
-        pairs = zip(old, new, strict=True)
-        return [x for a, b in pairs for x in _differences(a, b, f"columns.{a['name']}")]
-    return [] if old == new else [key]
+    return [] if old == new else [_Change(key, old, new)]
+
+
+def _terms_changed(
+    contract: Contract, registered: Mapping[str, Any], changes: Sequence[_Change]
+) -> TermsChanged:
+    """The error for changed terms, with what to write in the contract for each of them."""
+    columns = {each["name"]: _written(each) for each in registered["columns"]}
+    added = [_column(each) for each in changes if _column(each) and each.registered is None]
+    matched = {name for names in contract.patterns.values() for name in names}
+    excluded = [name for name in added if name in matched]
+    remedies = []
+    if excluded:
+        remedies.append(
+            f"Write exclude: {as_yaml(excluded)} in the contract, with what is excluded already: "
+            "a pattern in 'columns' matches these new columns of the table."
+        )
+    if declared := [name for name in added if name not in matched]:
+        remedies.append(f"Remove from 'columns': {', '.join(declared)}.")
+    for each in changes:
+        if each.key.startswith("columns."):
+            name = next((x for x in columns if f"{each.key}.".startswith(f"columns.{x}.")), None)
+            if name is not None:
+                remedies.append(f"Write {as_yaml({name: columns[name]})[1:-1]} in 'columns'.")
+            if each.stated is None and name is not None:
+                remedies.append("The table must have this column; its cells may be empty.")
+        elif each.key.startswith("budget"):
+            remedies.append("To change a budget, use 'gramercy budget --raise' or '--lower' first.")
+        elif each.key == "columns":
+            remedies.append(f"List 'columns' in this order: {', '.join(each.registered)}.")
+        elif each.registered is not None:
+            remedies.append(f"Write {each.key}: {as_yaml(each.registered)}.")
+        else:
+            remedies.append(f"Remove {each.key}.")
+    return families.TERMS(
+        "Data set '{dataset}' was registered with other terms: {changes}.",
+        "{remedy} Earlier guarantees depend on these terms. Use a new id only for a data set that "
+        "shares no people with this one.",
+        dataset=contract.id,
+        changes=tuple(each.in_words for each in changes),
+        terms=tuple(each.key for each in changes),
+        exclude=tuple(excluded),
+        remedy=" ".join(dict.fromkeys(remedies)),
+    )
+
+
+def _written(column: Mapping[str, Any]) -> dict[str, Any]:
+    """A registered column as a contract states it."""
+    facts = {key: value for key, value in column.items() if key != "name"}
+    lower, upper = facts.get("lower"), facts.get("upper")
+    if lower is not None and upper is not None:
+        defaults = {"centre": lower / 2 + upper / 2, "scale": upper / 2 - lower / 2}
+        facts = {key: x for key, x in facts.items() if defaults.get(key) != x}
+    return facts
+
+
+def _column(change: _Change) -> str:
+    """The name of a column that is new or missing as a whole."""
+    whole = change.registered is None or change.stated is None
+    facts = change.stated if change.registered is None else change.registered
+    is_column = change.key.startswith("columns.") and isinstance(facts, dict)
+    return str(facts["name"]) if whole and is_column else ""
 
 
 def checked_reason(reason: str) -> str:

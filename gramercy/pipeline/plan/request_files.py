@@ -86,6 +86,7 @@ def read_request(path: Path, period: str | None = None) -> Request:
 def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
     """Read a YAML 1.2 file (where ``1e-6`` is a number) as `model`; raises as `parse` does."""
     is_contract = error is ContractError
+    name = "contract" if is_contract else "request"
     family = families.CONTRACT_FILE if is_contract else families.REQUEST_FILE
     problem, data = None, None
     try:
@@ -111,13 +112,12 @@ def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
             )
         raise family(sentence, remedy, file=str(path)) from None
     except IsADirectoryError:
-        name = "contract" if is_contract else "request"
         remedy = f"Name the {name}'s YAML file in it."
         raise family("{file} is a folder.", remedy, file=str(path)) from None
     except (OSError, UnicodeDecodeError) as caught:
         problem = families.YAML(
-            "The file cannot be read ({reason}).",
-            "It must be UTF-8 text that you may read.",
+            "The file cannot be read as UTF-8 text ({reason}).",
+            "Save it again with the encoding UTF-8, and check that you may read it.",
             reason=type(caught).__name__,
         )
     except (ValueError, RecursionError):  # an impossible date, an unbounded number
@@ -128,6 +128,14 @@ def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
         problem = families.YAML("A key is a list or a mapping.", "Write every key as a text.")
     except YAMLError as caught:
         problem = _yaml_problem(caught)
+    other = "request" if is_contract else "contract"
+    if isinstance(data, dict) and _ONLY_IN[other] in data and _ONLY_IN[name] not in data:
+        problem = families.YAML(
+            "This is a {other}: it has the key '{key}'.",
+            "The request names the contract as its 'dataset', and the command names the request.",
+            other=other,
+            key=_ONLY_IN[other],
+        )
     if problem is None:
         return parse(model, data, str(path), error)
     not_valid = wordings.contract_not_valid if is_contract else wordings.request_not_valid
@@ -141,6 +149,9 @@ def _parsed(text: str) -> Any:
     return YAML(typ="safe", pure=True).load(text)
 
 
+_ONLY_IN = {"contract": "columns", "request": "mechanism"}
+
+
 def _yaml_problem(caught: YAMLError) -> InvalidValue:
     """The problem, without keys and values: a URL in the file may contain a password."""
     mark = getattr(caught, "problem_mark", None)
@@ -151,15 +162,44 @@ def _yaml_problem(caught: YAMLError) -> InvalidValue:
         )
     reason = "this is not valid YAML"
     if isinstance(caught, DuplicateKeyError):
-        reason = "a key is repeated"
+        reason = "this key is repeated"
     elif isinstance(caught, ScannerError | ParserError) and caught.problem:
         reason = str(caught.problem)  # quotes no more than single characters of the file
+    at_start, remedy = next(each for said, each in _REMEDIES.items() if re.search(said, reason))
+    if at_start:  # where the key, the list or the text begins that does not end
+        mark = getattr(caught, "context_mark", None) or mark
     return families.YAML(
-        "Line {line}: {reason}.",
-        "Correct the YAML there.",
-        line=mark.line + 1,
-        reason=reason,
+        "Line {line}: {reason}.", "{remedy}", line=mark.line + 1, reason=reason, remedy=remedy
     )
+
+
+# By what the parser says: whether the error is where the context begins, and what to do there.
+_REMEDIES = {
+    r"'\\t'": (False, "Replace the tab by blanks: lines are indented by blanks only."),
+    r"expected ':'": (True, "Write 'key: value', with a colon and a blank after the key."),
+    r"escape character": (
+        False,
+        "Use single quotes: a backslash in double quotes has a meaning of its own.",
+    ),
+    r"is repeated": (False, "Remove this line, or the earlier one with the same key."),
+    r"mapping values": (
+        False,
+        "Put a text that contains a colon and a blank in quotes; otherwise, correct the blanks "
+        "at the beginning of the line.",
+    ),
+    r"expected ',' or": (True, "Close the bracket or brace that opens here."),
+    r"found '<scalar>'": (
+        False,
+        "Put the whole text in double quotes: it goes on after a closing quote.",
+    ),
+    r"expected <block end>": (
+        False,
+        "Begin this line with as many blanks as the others of the same list or key.",
+    ),
+    r"end of stream|quoted scalar": (True, "Close the quotes that open here."),
+    r"character|alphabetic": (False, "Put the text in quotes."),
+    r"": (False, "Correct the YAML there: a text that begins with * or & needs quotes."),
+}
 
 
 MOST_CHARACTERS = 2_000_000

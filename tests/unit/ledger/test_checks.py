@@ -234,3 +234,26 @@ def test_new_budget_is_compared_with_the_present_one(tmp_path: Path) -> None:
     with raises(families.CHANGE, epsilon=5.0):
         ledger.change_budget("toy", new(4.0, 1e-5), "board")
     ledger.change_budget("toy", new(4.0, 1e-5), "board", lower=True)
+
+
+def test_changed_terms_state_what_to_write(tmp_path: Path) -> None:
+    """Written as the message says, the contract is accepted."""
+    ledger, registered = Ledger(tmp_path / "ledger.sqlite"), contract()
+    charge(ledger, "v1")
+    named = {name: column.model_dump() for name, column in registered.columns.items()}
+    first, *others = named
+    line = f"{first}: {{lower: -5, upper: 5}}"
+    for changed, term, restored in (
+        ({**named, first: named[first] | {"upper": 1.0}}, f"columns.{first}.upper", line),
+        ({x: named[x] for x in others}, f"columns.{first}", line),
+        ({x: named[x] for x in (*others, first)}, "columns", ", ".join(named)),
+    ):
+        with raises(families.TERMS) as refused:
+            ledger.preview(contract(columns=changed), "v2")
+        assert term in refused.value.facts["terms"]
+        assert restored in refused.value.facts["remedy"]
+    # A column that a pattern matches in a new file can only be excluded.
+    wide = contract(columns={"c*": {"lower": -5.0, "upper": 5.0}})
+    matched = wide.with_columns({"c*": (*named, "c9")})
+    with raises(families.TERMS, exclude=("c9",), terms=("columns.c9",)):
+        ledger.preview(matched, "v2")

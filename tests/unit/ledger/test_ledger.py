@@ -98,7 +98,7 @@ def test_statement_counts_how_many_more_charges_fit(tmp_path: Path) -> None:
         ({"budget": {"epsilon": 5.0, "delta": 1e-5}}, "budget.epsilon"),
         ({"budget": {"epsilon": 3.0, "delta": 1e-4}}, "budget.delta"),
         (YEARLY, "budget.per"),
-        ({"columns": {"c0": {"lower": -5.0, "upper": 5.0}}}, "columns"),
+        ({"columns": {"c0": {"lower": -5.0, "upper": 5.0}}}, "columns.c1"),
         (
             {"columns": FACTS["columns"] | {"c1": {"lower": -9.0, "upper": 5.0}}},
             "columns.c1.lower",
