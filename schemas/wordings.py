@@ -52,12 +52,20 @@ column_repeated = Wording(
 row_count_differs = Wording(
     families.ROW_COUNT,
     "{source}: the table has {rows} rows, but the contract's 'rows' is {declared}.",
-    "Correct 'rows' (blank lines count), or declare 'neighbours: add-remove'.",
+    "If the table is complete, write 'rows: {rows}', or declare 'neighbours: add-remove'. "
+    "Every line of a CSV file counts, blank ones and both parts of one with a line break inside "
+    "quotes: 'gramercy convert FILE table.parquet' reads such files, and 'gramercy check REQUEST' "
+    "counts their lines.",
+)
+no_rows = Wording(
+    families.ROW_COUNT,
+    "{source}: the table has {rows} rows, but the contract's 'rows' is {declared}.",
+    "There is nothing after the header: export or copy the table again.",
 )
 row_limit_exceeded = Wording(
     families.ROW_COUNT,
     "{source}: the table has more than {limit} rows, but the contract's 'rows' is {declared}.",
-    "Correct 'rows' (blank lines count), or declare 'neighbours: add-remove'.",
+    "Write the number of rows as 'rows' (blank lines count), or 'neighbours: add-remove'.",
 )
 table_changed = Wording(
     families.CHANGED,

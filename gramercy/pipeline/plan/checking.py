@@ -10,11 +10,16 @@ only: not to files, logs or Prefect. A release never uses them.
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import datetime
+import difflib
 import itertools
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -22,17 +27,19 @@ import numpy as np
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.source import display_name
+from gramercy.schemas.source import CsvFormat, display_name
 from gramercy.schemas.steps import StepDays
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
 from gramercy.tables.formats.reader import cell_batches, column_types
-from gramercy.tables.formats.source import Source, open_source
+from gramercy.tables.formats.source import Source, lines_with_open_quotes, open_source
 from gramercy.tables.formats.table_format import SourceFile
 from gramercy.tables.formats.values import ANY, DOUBLE, TEXT, TRUTH, WHOLE, coding_of
 from gramercy.tables.persons.person_index import IndexedPersons
 from gramercy.tables.sums.period_filter import PeriodFilter
+from gramercy.tables.sums.streaming import row_count_problem
 
 _MOST_NAMED = 10
 
@@ -46,6 +53,8 @@ class TableCheck:
     # rows
     lines: int
     malformed: int
+    # of the malformed ones, those that open quotes and do not close them, by their files
+    unclosed: Mapping[str, int]
     complete: bool  # whether the whole table was read
     columns: tuple[ColumnQuality, ...]  # counts of every column
     # declared levels that no cell has, as names of matrix columns
@@ -65,7 +74,8 @@ class TableCheck:
     def errors(self) -> list[TableError]:
         """Why the table cannot be used; empty if it can."""
         source = display_name(self.contract.source)
-        errors = [] if (counted := self._row_count_error(source)) is None else [counted]
+        counted = row_count_problem(self.contract, self.lines) if self.complete else None
+        errors = [] if counted is None else [counted]
         if unusable := [each.name for each in self.columns if each.verdict == "unusable"]:
             omitted = len(unusable) - _MOST_NAMED
             others = [f"and {omitted} more"] if omitted > 0 else []
@@ -79,19 +89,11 @@ class TableCheck:
             )
         return errors
 
-    def _row_count_error(self, source: str) -> TableError | None:
-        """What a release would refuse: under replace-one the number of rows is public."""
-        declared = self.contract.rows
-        if not (self.contract.checks_rows and self.complete) or self.lines == declared:
-            return None
-        if self.lines > (limit := declared + EXCESS_ROWS):
-            return wordings.row_limit_exceeded(source, limit, declared)
-        return wordings.row_count_differs(source, self.lines, declared)
-
     @property
     def notices(self) -> list[Notice]:
         """What the steward should look at, each with a remedy."""
         notices = list(quality_notices(self.columns, self.lines, self.malformed))
+        notices += [_line_breaks(*each) for each in self.unclosed.items()]
         if self.complete and self.persons != self.contract.persons:
             notices.append(wordings.persons_differ(self.persons, self.contract.persons))
         if self.ids_alike:
@@ -193,6 +195,7 @@ def check_table(
         contract,
         counts.rows + counts.malformed.dropped,
         counts.malformed.dropped,
+        lines_with_open_quotes(source) if counts.malformed.dropped else {},
         complete,
         tuple(counts.columns()),
         tuple(counts.levels_without_cells()),
@@ -286,6 +289,22 @@ class _Counts:
             if counts.any()
         )
         return list(itertools.chain.from_iterable(without))
+
+
+def _line_breaks(file: str, lines: int) -> Notice:
+    """What to do about texts with line breaks in a CSV file."""
+    path = PurePosixPath(file)
+    target = path.with_name(path.name.partition(".")[0] + ".parquet")
+    return families.UNUSABLE_LINES(
+        "{file}: {lines} lines open quotes and do not close them, as texts with line breaks do. A "
+        "row of a CSV file is one line, so each of these lines is malformed, and the next one is "
+        "a row of its own.",
+        "Run 'gramercy convert {file} {target}', which reads such texts, and name {target} as the "
+        "contract's 'source'; or export the table without line breaks.",
+        file=file,
+        lines=lines,
+        target=str(target),
+    )
 
 
 Verdict = Literal["fine", "warning", "unusable"]
@@ -463,7 +482,7 @@ def check_table_header(contract: Contract) -> Source:
             continue
         known.add(schema)
         if None in schema:
-            raise _columns_missing(file, types, contract)
+            raise each.mistaken() or _columns_missing(each, types, contract)
         if wrong := [n for n, column in columns.items() if not _fits(column, each, types[n])]:
             raise families.TABLE_COLUMNS(
                 "{file}: columns have other types than the contract declares: {columns}.",
@@ -489,42 +508,111 @@ def _remedy(wrong: Types, columns: Mapping[str, ColumnKind]) -> str:
     return _AS_TEXT if set(wrong.values()) == {TEXT} else _OTHER_TYPES
 
 
-def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
-    """The error for missing columns; never shows the file's own names.
+def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> TableError:
+    """The error for missing columns; never shows a name of the file that the contract lacks.
 
     Without a header, these names would be the cells of a person.
     """
     missing = [name for name in required_columns(contract) if name not in types]
+    if (elsewhere := _header_elsewhere(file, len(types), contract)) is not None:
+        return elsewhere
+    alike = _alike(missing, types)
+    if blanks := [name for name in missing if alike.get(name, "").strip() != alike.get(name, "")]:
+        return families.TABLE_COLUMNS(
+            "{file}: names of columns start or end with blanks: {columns}.",
+            "Remove these blanks in the file's header.",
+            file=file.display_name,
+            columns=tuple(blanks),
+        )
+    if alike.keys() == set(missing):
+        return families.TABLE_COLUMNS(
+            "{file}: columns have other capital letters or blanks than in the contract: {columns}.",
+            "Write them in the contract as the file does: {write}.",
+            file=file.display_name,
+            columns=tuple(missing),
+            write=tuple(as_yaml(alike[name]) for name in missing),
+        )
     omitted = len(missing) - _MOST_NAMED
     named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
-    states_types = any(kind != "any" for kind in types.values())
-    if states_types or file.endswith(("parquet", "pq")):
-        return families.TABLE_COLUMNS(
-            "{file}: columns of the contract are missing: {columns} (the file has "
-            "{count} columns).",
-            "Correct 'columns', 'period' or 'privacy_unit' in the contract, or the file.",
-            file=file,
-            columns=named,
-            count=len(types),
-        )
-    if separators := _separators(list(types), missing):
+    if separators := _separators(list(types), missing) if not file.format.states_names else "":
         return families.HEADER(
             "{file}: columns of the contract are missing: {columns}; the fields seem "
             "to be separated by {separators} instead of commas.",
             "State it in the contract, and decimal: ',' if numbers have decimal "
             "commas: source: {{path: ..., separator: ';'}}.",
-            file=file,
+            file=file.display_name,
             columns=named,
             separators=separators,
         )
+    header = "" if file.format.states_names else ", or give the file a first line of names"
+    similar = difflib.get_close_matches(missing[0], types, n=1) if not header else []
     return families.TABLE_COLUMNS(
         "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
-        "Correct 'columns', 'period' or 'privacy_unit' in the contract, or give the file a header "
-        "line.",
-        file=file,
+        "{remedy}Correct 'columns', 'period' or 'privacy_unit' in the contract{header}.",
+        file=file.display_name,
         columns=named,
         count=len(types),
+        header=header,
+        remedy=f"Is it {as_yaml(similar[0])} in the file? " if similar else "",
     )
+
+
+def _header_elsewhere(file: SourceFile, fields: int, contract: Contract) -> TableError | None:
+    """The error for a header in another line or with another separator, if it has all columns.
+
+    It shows where the header is, and nothing that is written there or elsewhere.
+    """
+    stated = contract.source if isinstance(contract.source, CsvFormat) else CsvFormat()
+    required = set(map(_folded, set(required_columns(contract)) - file.partition_values.keys()))
+    places = (
+        (mark, number, _fields(line, mark))
+        for number, line in enumerate(file.first_lines(), 1)
+        for mark in (stated.separator, *_SEPARATORS, ",")
+        if (mark, number) != (stated.separator, stated.header)
+    )
+    found = next((each for each in places if required <= set(map(_folded, each[2]))), None)
+    if found is None:
+        return None
+    separator, number, names = found
+    keys: dict[str, Any] = {}
+    if number != stated.header:
+        keys["header"] = number
+    if separator != stated.separator:
+        keys["separator"] = separator
+    words = _SEPARATORS.get(separator, "") if "separator" in keys else ""
+    decimal = ' (with decimal: "," if numbers have decimal commas)' if separator == ";" else ""
+    return families.HEADER(
+        "{file}: line {line} names the columns of the contract, in {count} fields{apart}; as "
+        "the source is declared, they would be in line {stated}, which has {fields}.",
+        "Write the contract's source as 'source: {{path: PATH, {keys}}}', where PATH is the "
+        "present source{decimal}.",
+        file=file.display_name,
+        stated=stated.header,
+        fields=fields,
+        line=number,
+        count=len(names),
+        keys=as_yaml(keys)[1:-1],
+        apart=f" separated by {words}" if words else "",
+        separators=words,
+        decimal=decimal,
+    )
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    with contextlib.suppress(csv.Error):
+        return next(csv.reader([line], delimiter=separator), [])
+    return []
+
+
+def _folded(name: str) -> str:
+    """A name without what is easily overlooked: capital letters and blanks."""
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def _alike(missing: Sequence[str], names: Iterable[str]) -> dict[str, str]:
+    """Names of a file that differ from missing ones only in what is easily overlooked."""
+    by_folded = {_folded(name): name for name in names}
+    return {name: by_folded[_folded(name)] for name in missing if _folded(name) in by_folded}
 
 
 def _separators(names: Sequence[str], missing: Sequence[str]) -> str:

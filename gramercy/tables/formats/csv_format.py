@@ -31,6 +31,7 @@ from gramercy.tables.formats.lines import (
     are_simple,
     below_header,
     is_record,
+    open_quotes,
     plain_lines,
 )
 from gramercy.tables.formats.table_format import (
@@ -81,6 +82,14 @@ class CsvTables(TableFormat):
                         for start in range(0, cells.shape[1], rows):
                             yield cells[:, start : start + rows]
 
+    def first_lines(self, file: SourceFile) -> list[str]:
+        """The first lines, without those that the contract calls comments."""
+        with _open(file) as stream:
+            lines = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace").split("\n")
+        mark = _written(file).comment
+        kept = (line for line in lines if mark is None or not line.startswith(mark))
+        return [line.removesuffix("\r") for line in itertools.islice(kept, _MOST_LINES)]
+
     def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
         """Rows of the beginning, and of a file that is not compressed of the middle and the end."""
         texts = _Texts(file, columns)
@@ -100,6 +109,15 @@ class CsvTables(TableFormat):
         last = tail.slice(max(0, tail.num_rows - third))
         cells = pa.concat_tables([head.slice(0, third), middle.slice(0, third), last])
         return SampledRows(cells, has_last=True)
+
+
+_MOST_LINES = 100  # of a file, among which the one that names the columns is looked for
+
+
+def lines_with_open_quotes(file: SourceFile) -> int:
+    """The number of lines that do not close a quote. Private."""
+    with _open(file) as stream:
+        return open_quotes(stream, _written(file).separator.encode())
 
 
 def _written(file: SourceFile) -> CsvFormat:
@@ -125,10 +143,10 @@ def read_header(file: SourceFile) -> list[str]:
     try:
         text = line.decode()
     except UnicodeDecodeError:
-        raise families.HEADER(
+        raise file.mistaken() or families.HEADER(
             "{file}: the header is not UTF-8.",
-            "Save the file as UTF-8; name other formats by their suffix, such as .csv.gz or "
-            ".parquet.",
+            "State the encoding in the contract, such as 'source: {{path: PATH, encoding: cp1252}}'"
+            " for files of Windows, where PATH is the present source; or save the file as UTF-8.",
             file=display_name,
         ) from None
     if SUBSTITUTE in text and written.encoding != "utf-8":

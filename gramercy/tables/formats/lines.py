@@ -89,6 +89,17 @@ def line_blocks(stream: IO[bytes], at_once: int = BLOCK) -> Iterator[bytes]:
         yield unfinished + b"\n"
 
 
+def open_quotes(stream: IO[bytes], separator: bytes) -> int:
+    """The number of lines that are no records because they do not close a quote."""
+    return sum(
+        line.count(b'"') % 2
+        for block in line_blocks(stream)
+        if b'"' in block
+        for line in block.split(b"\n")
+        if b'"' in line and not is_record(line.removesuffix(b"\r"), separator)
+    )
+
+
 def plain_lines(block: bytes) -> bytes:
     """Lines with one kind of end, and without bytes that are not UTF-8.
 

@@ -188,7 +188,9 @@ def column_types(file: SourceFile) -> dict[str, str]:
     positions: dict[str, int] = {}
     for position, (name, _) in enumerate(stated, start=1):
         if name in positions:  # no name in the error: without a header, names are private cells
-            raise wordings.column_repeated(file.display_name, positions[name], position)
+            raise file.mistaken() or wordings.column_repeated(
+                file.display_name, positions[name], position
+            )
         positions[name] = position
     return dict(stated)
 

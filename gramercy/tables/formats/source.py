@@ -11,11 +11,13 @@ import codecs
 import contextlib
 import csv
 import datetime
+import difflib
 import glob
 import hashlib
 import io
 import json
 import logging
+import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable
@@ -57,6 +59,7 @@ from gramercy.schemas.source import (
 from gramercy.schemas.steps import StepDays, StepSpan
 from gramercy.schemas.url import path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
+from gramercy.tables.formats import csv_format
 from gramercy.tables.formats.conversion import is_convertible
 from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables, open_bytes
 from gramercy.tables.formats.lines import BLOCK
@@ -229,12 +232,38 @@ def _find_files(source: AnySource) -> Source:
 
 
 def _no_such_file(source: str) -> TableError:
-    return families.SOURCE(
-        "{source}: no such file.",
+    """The error, which says how far a path of this machine leads."""
+    remedy = (
         "Correct the path (in a contract: 'source') of the CSV or Parquet files. If the table is "
-        "on another machine, 'gramercy plan --no-table' plans without it.",
-        source=source,
+        "on another machine, 'gramercy plan --no-table' plans without it."
     )
+    path = Path(source)
+    if "\\" in source:
+        remedy = (
+            "The parts of a path are separated by '/' here, such as data/table.csv; a path of a "
+            "Windows machine such as C:\\data leads nowhere on this one. " + remedy
+        )
+    elif "://" not in source and path.is_absolute():
+        folder, missing = path.parent, path.name
+        while not folder.exists():
+            folder, missing = folder.parent, folder.name
+        if not os.access(folder, os.R_OK | os.X_OK):
+            remedy = f"You may not read the folder {folder}: ask for permission. {remedy}"
+        elif similar := difflib.get_close_matches(missing, os.listdir(folder), n=1):
+            remedy = f"Did you mean {folder / similar[0]}? {remedy}"
+        else:
+            remedy = f"The folder {folder} has nothing that is named {missing}. {remedy}"
+    return families.SOURCE("{source}: no such file.", "{remedy}", source=source, remedy=remedy)
+
+
+def lines_with_open_quotes(source: Source) -> dict[str, int]:
+    """The number of lines that do not close a quote, of the CSV files that have some. Private."""
+    found = {}
+    for file in source.files:
+        if isinstance(file.format, CsvTables):
+            with file.redacted_errors():
+                found[file.display_name] = csv_format.lines_with_open_quotes(file)
+    return {name: lines for name, lines in found.items() if lines}
 
 
 def _dated_files(source: DatedFiles) -> Source:
@@ -352,11 +381,12 @@ def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) 
     )
     name, file_format = "/".join([*shown, last]), format_of(path, source)
     if file_format is None:
+        kind = SourceFile(fs, path, CsvTables(), name, source=source).mistaken()
         raise families.SOURCE(
             "{file}: not a .csv, .csv.gz or .parquet file.",
             "{remedy}",
             file=name,
-            remedy=_remedy(path_of(path), name),
+            remedy=_remedy(path_of(path), name, _EXPORT if kind is None else kind.hint),
         )
     partition_values = {}
     for folder in () if root is None else PurePosixPath(path).relative_to(root).parts[:-1]:
@@ -367,16 +397,18 @@ def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) 
     return SourceFile(fs, path, file_format, name, partition_values, source=source)
 
 
-def _remedy(path: str, display_name: str) -> str:
-    """How a file of another format becomes one that is read."""
+def _remedy(path: str, display_name: str, other: str) -> str:
+    """How a file of another format becomes one that is read; `other` if its name tells nothing."""
     suffix = PurePosixPath(path).suffix.lower()
     if suffix in _REMEDIES or not is_convertible(path):
-        return _REMEDIES.get(suffix, _EXPORT)
+        return _REMEDIES.get(suffix, other)
     is_url = "://" in display_name
     file = PurePosixPath(PurePosixPath(display_name).name if is_url else display_name)
     target = file.with_name(file.name.partition(".")[0] + ".parquet")
     command = f"gramercy convert {shlex.quote(str(file))} {shlex.quote(str(target))}"
-    return f"{'Download it, and then: ' if is_url else ''}{command}"
+    download = "download it, " if is_url else ""
+    remedy = f"{download}run '{command}', and name {target} as the contract's 'source'."
+    return remedy[:1].upper() + remedy[1:]
 
 
 # Facts that change with a file's content, by the names that stores give them.

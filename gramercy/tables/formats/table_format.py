@@ -6,6 +6,7 @@ between formats is asked of the object, so nothing else compares formats.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -22,12 +23,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.errors import GramercyError, TableError
 from gramercy.schemas.model import nfc
 from gramercy.schemas.notation import PLAIN, NumberNotation
-from gramercy.schemas.source import AnySource, notation_of
+from gramercy.schemas.source import AnySource, CsvFormat, notation_of
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.byte_streams import DecompressionError
+from gramercy.tables.formats.file_kinds import HEAD, mistaken
 from gramercy.tables.formats.values import (
     ANY,
     DOUBLE,
@@ -88,6 +90,10 @@ class TableFormat(ABC):
         keep_malformed: bool,
     ) -> Iterator[NDArray[np.float64]]:
         """Batches of at most `rows` rows; see `tables.formats.reader.cell_batches`."""
+
+    def first_lines(self, file: SourceFile) -> list[str]:
+        """The first lines of a file of text, to look for the one that names the columns."""
+        return []
 
     def partitions(self, file: SourceFile, min_cells: int) -> list[SourceFile]:
         """Parts of a file, in order, each with at least so many cells where it has them."""
@@ -239,6 +245,20 @@ class SourceFile:
             if isinstance(self.format, CopiedFormat):
                 self.format.copy(self, columns, folder, on_rows)
 
+    def first_lines(self) -> list[str]:
+        """The first lines of a file of text."""
+        with self.redacted_errors():
+            return self.format.first_lines(self)
+
+    def mistaken(self) -> TableError | None:
+        """The error for a file that is not what its name says, judged by its first bytes."""
+        with contextlib.suppress(Exception):
+            with self.fs.open(self.path, "rb") as stream:
+                head = stream.read(HEAD)
+            encoding = self.source.encoding if isinstance(self.source, CsvFormat) else ""
+            return mistaken(head, self.display_name, self.format.title, encoding)
+        return None
+
     @contextmanager
     def redacted_errors(self) -> Iterator[None]:
         """Replace any error of a parser by a `TableError` that names only the file.
@@ -267,10 +287,11 @@ class SourceFile:
         except Exception as caught:
             error = families.FILE(
                 "{file}: cannot be read as {format}.",
-                "Write the file again.",
+                "It is damaged or incomplete: copy or export it again.",
                 file=self.display_name,
                 format=self.format.title,
             )
+            error = self.mistaken() or error
             if isinstance(caught, OSError) and caught.errno == errno.EIO:
                 error = wordings.file_not_accessible(self.display_name, os.strerror(errno.EIO))
         else:

@@ -19,6 +19,7 @@ from gramercy.common.metric import Metric
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.derived import Derivation
+from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.source import display_name
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines, WorkerT
@@ -377,12 +378,22 @@ def check_row_count(contract: Contract, rows: int) -> None:
 
     The number of persons is not checked: a single misspelled name would decide on the refusal.
     """
+    if (problem := row_count_problem(contract, rows)) is not None:
+        raise problem
+
+
+def row_count_problem(contract: Contract, rows: int) -> TableError | None:
+    """The error for a table whose number of rows is not the public one.
+
+    It says no more than this number, also not how many lines are malformed: that depends on cells.
+    """
     if not contract.checks_rows or rows == contract.rows:
-        return
+        return None
     source, limit = display_name(contract.source), contract.rows + EXCESS_ROWS
     if rows > limit:
-        raise wordings.row_limit_exceeded(source, limit, contract.rows)
-    raise wordings.row_count_differs(source, rows, contract.rows)
+        return wordings.row_limit_exceeded(source, limit, contract.rows)
+    wording = wordings.row_count_differs if rows else wordings.no_rows
+    return wording(source, rows, contract.rows)
 
 
 def integer_batches(

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ruamel.yaml import YAML
 
 from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.pipeline.validation.suite import (
@@ -21,6 +22,7 @@ from gramercy.pipeline.validation.suite import (
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
+from gramercy.tables.formats import file_kinds
 from gramercy.tables.formats.reader import column_types
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
@@ -104,6 +106,7 @@ def test_types_are_judged_as_by_the_expectation_suite(kind: str, tmp_path: Path)
         ("weight;height;age (years, months)", "semicolons"),  # two fields, if split at commas
         ("weight\theight\tage", "tabs"),
         ("weight|height|age", "vertical bars"),
+        ("# made in 2026\n\nWEIGHT;height ;age", "semicolons"),
         ("Gewicht;Alter", "semicolons"),  # other names as well
     ],
 )
@@ -113,6 +116,79 @@ def test_other_separators_are_named(header: str, separators: str, tmp_path: Path
     declared = contract(path, {"weight": NUMBER, "height": NUMBER})
     with raises(families.HEADER, file=str(path), separators=separators):
         check_table_header(declared)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("# extract\n# source\nweight,height\n", {"header": 3}),
+        ("A title,\n,\nweight,height\n", {"header": 3}),
+        ("sep=;\nweight;height\n", {"header": 2, "separator": ";"}),
+        ("weight\theight\n", {"separator": "\t"}),
+    ],
+)
+def test_a_header_that_is_elsewhere_is_named(
+    text: str, keys: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{text}Rosalind,63.25\n")
+    declared = contract(path, {"weight": NUMBER, "height": NUMBER})
+    with raises(families.HEADER, line=keys.get("header", 1)) as refused:
+        check_table_header(declared)
+    assert YAML(typ="safe").load(f"{{{refused.value.facts['keys']}}}") == keys
+    assert "Rosalind" not in str(refused.value)
+
+
+def test_names_that_look_alike_are_written_as_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("Weight,body  height,age\n")
+    with raises(families.TABLE_COLUMNS, write=("Weight", '"body  height"')):
+        check_table_header(contract(path, {"weight": NUMBER, "body height": NUMBER}))
+    check_table_header(contract(path, {"Weight": NUMBER, "body  height": NUMBER}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("t.csv", b"PAR1", ".parquet"),
+        ("t.csv", b"PK\x03\x04 [Content_Types].xml xl/workbook.xml", ".xlsx"),
+        ("t.csv", b"PK\x03\x04", ".csv.zip"),
+        ("t.csv", b"\x1f\x8b\x08", ".csv.gz"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), ""),
+        ("t.csv", b"<!DOCTYPE html>\n<html></html>", ""),
+        ("t.csv", b'[{"a": 1, "b": 2}]', ".json"),
+        ("t.parquet", b"a,b\n1,2\n", ".csv"),
+        ("t.parquet", b"<html>404</html>", ""),
+        ("t.parquet", b"", ""),
+        ("t.csv.gz", b"a,b\n1,2\n", ".csv"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says(
+    name: str, content: bytes, kind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    expected = next(each for each in file_kinds.KINDS if each.begins(content))
+    with raises(families.FILE, file=str(path), kind=expected.words) as refused:
+        check_table_header(contract(path, {"a": NUMBER, "c": NUMBER}))
+    assert expected.suffix == kind
+    renamed = f"{tmp_path / 't'}{kind}" in refused.value.facts["remedy"]
+    assert renamed or kind in ("", ".csv.zip")
+
+
+def test_how_far_a_missing_path_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "visits.csv").write_text("a\n")
+
+    def remedy(source: str) -> str:
+        with raises(families.SOURCE) as refused:
+            check_table_header(contract(tmp_path / source, {"a": NUMBER}))
+        return str(refused.value.facts["remedy"])
+
+    assert str(tmp_path / "visits.csv") in remedy("vists.csv")
+    assert f"{tmp_path} has nothing" in remedy("no/folder/t.csv")
+    assert "C:" in remedy("C:\\data\\visits.csv")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "permission" in remedy("vists.csv")
 
 
 @pytest.mark.parametrize("header", ["weight,heigth", "weight,a;b", "63.25;Rosalind,7,8"])
@@ -175,7 +251,7 @@ def test_persons_have_one_kind_of_name(tmp_path: Path) -> None:
 def test_other_formats_come_with_a_way_to_convert_them(
     name: str, words: str, tmp_path: Path
 ) -> None:
-    (tmp_path / name).write_bytes(b"PK\x03\x04")
+    (tmp_path / name).write_bytes(b"\xff")
     with raises(families.SOURCE, file=str(tmp_path / name)) as caught:
         check_table_header(contract(tmp_path / name, {"a": NUMBER}))
     assert words in str(caught.value.facts["remedy"]).replace(str(tmp_path), "FOLDER")

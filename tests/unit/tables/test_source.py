@@ -35,7 +35,7 @@ def test_files_are_read_in_name_order(tmp_path: Path) -> None:
     [
         ("t.csv", b"", families.HEADER, {}),
         ("t.csv", b"\n1,2\n", families.HEADER, {}),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16"), families.HEADER, {}),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), families.FILE, {"format": "CSV"}),
         ("t.csv", b"a,a\n1,2\n", families.TABLE_COLUMNS, {"first": 1, "second": 2}),
         ("t.csv.gz", b"not gzip", families.FILE, {"format": "CSV"}),
         ("t.parquet", b"not parquet", families.FILE, {"format": "Parquet"}),
