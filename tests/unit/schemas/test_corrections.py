@@ -90,8 +90,8 @@ def test_an_example_shows_how_a_key_is_written(
     [
         ("lower: 0, upper: 120", "lower: 0,5, upper: 120", families.KEY, {}),
         ("lower: 0, upper: 120", "min: 0, upper: 120", families.KEY, {"suggestion": "lower"}),
-        ("lower: 0, upper: 120", "levels: [[1], 2]", families.VALUE, {}),
-        ("lower: 0, upper: 120", "levels: [2026-01-01, B]", families.VALUE, {}),
+        ("lower: 0, upper: 120", "levels: [[1], 2]", families.LEVELS, {}),
+        ("lower: 0, upper: 120", "levels: [2026-01-01, B]", families.LEVELS, {}),
         ("lower: 0, upper: 120", "lower: 0, upper: 120, missing: [no]", families.VALUE, {}),
         ("  age", "  2026", families.VALUE, {}),
         ("id: toy", "id: My_Toy", families.VALUE, {}),
