@@ -104,7 +104,7 @@ def verify_terms(db: Connection, contract: Contract) -> None:
 
 @dataclass(frozen=True)
 class _Change:
-    """A registered fact that a contract states otherwise; None where it has none."""
+    """A registered fact that a contract states otherwise; None where there is no such fact."""
 
     key: str
     registered: Any

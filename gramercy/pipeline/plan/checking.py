@@ -505,7 +505,16 @@ def _remedy(wrong: Types, columns: Mapping[str, ColumnKind]) -> str:
     """What makes columns fit that have other types than the contract declares."""
     if truths := [n for n, kind in wrong.items() if kind == TRUTH and columns[n].categories]:
         return f"Write 'levels: [true, false]' for {', '.join(truths)}."
+    if dates := [name for name, kind in wrong.items() if _is_date(kind)]:
+        return (
+            f"Declare the dates of {', '.join(dates)} with a unit and with dates as bounds: "
+            "{unit: days since 1970-01-01, lower: 1900-01-01, upper: 2030-12-31}."
+        )
     return _AS_TEXT if set(wrong.values()) == {TEXT} else _OTHER_TYPES
+
+
+def _is_date(kind: str) -> bool:
+    return kind.lower().startswith(("date", "timestamp"))
 
 
 def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> TableError:
@@ -664,8 +673,7 @@ def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> No
     column, years = contract.period.column, contract.budget.per == "year" and not has_steps
     for file, types in schemas:
         stated = types[column]
-        is_date = stated.lower().startswith(("date", "timestamp"))
-        if not (is_date or stated in {TEXT, ANY} or (years and stated in _NUMBERS)):
+        if not (_is_date(stated) or stated in {TEXT, ANY} or (years and stated in _NUMBERS)):
             raise families.TABLE_COLUMNS(
                 "{file}: column '{column}' decides the period of each row, but has the type "
                 "{type}.",

@@ -87,8 +87,8 @@ class CsvTables(TableFormat):
         with _open(file) as stream:
             lines = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace").split("\n")
         mark = _written(file).comment
-        kept = (line for line in lines if mark is None or not line.startswith(mark))
-        return [line.removesuffix("\r") for line in itertools.islice(kept, _MOST_LINES)]
+        kept = [line for line in lines if mark is None or not line.startswith(mark)]
+        return [line.removesuffix("\r") for line in kept[:_MOST_LINES]]
 
     def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
         """Rows of the beginning, and of a file that is not compressed of the middle and the end."""

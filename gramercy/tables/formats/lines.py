@@ -90,7 +90,7 @@ def line_blocks(stream: IO[bytes], at_once: int = BLOCK) -> Iterator[bytes]:
 
 
 def open_quotes(stream: IO[bytes], separator: bytes) -> int:
-    """The number of lines that are no records because they do not close a quote."""
+    """The number of lines that do not close a quote, and so are not records."""
     return sum(
         line.count(b'"') % 2
         for block in line_blocks(stream)
