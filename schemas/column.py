@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, ClassVar, Self, Union
 
@@ -593,6 +593,11 @@ class CodeGroups(ColumnKind):
         return {"name": name, "levels": groups, "prefix": self.prefix}
 
 
+def _day_number(value: Any) -> Any:
+    day = as_date(value)
+    return value if day is None else DayCells().number(day)
+
+
 def _one_or_more(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -606,19 +611,26 @@ class Derived(Column):
         Names of the columns that it is computed from: declared ones, whose levels, missing codes
         and bounds then hold, or others of the table. A level is named ``sex=F``.
     transform
-        What is computed: `TRANSFORMS` of `gramercy.schemas.derived` has the names.
+        Of one column: ``log1p`` (log(1 + x), missing below 0), ``asinh``, ``sqrt``, ``square``; 1
+        or 0 for ``is zero``, ``is not zero``, ``is missing``, or a comparison by ``>``, ``>=``,
+        ``<`` or ``<=`` with a number or a date, such as ``"> 1000"``; ``spline``, ``polynomial``;
+        ``age`` in completed years. Of two: ``product`` (with every level, if one has levels),
+        ``ratio`` (missing if the second is 0), ``difference`` (the first minus the second),
+        ``days between`` (from the first date to the second), ``age`` at a second date.
     at
         Of ``age``: the public date at which it is.
     knots
-        Of ``spline``: three or more numbers in the units of the column.
+        Of ``spline``: three or more numbers in the units of the column. A term for all but two of
+        them, named ``_1`` and so on; a natural cubic spline is these and the column itself.
     degree
-        Of ``polynomial``: the highest power, from 2 to 6.
+        Of ``polynomial``: the highest power, from 2 to 6. A Legendre polynomial of the column
+        between its bounds for each power from 2, named ``_2`` and so on.
     lower, upper
         Bounds of the computed values. Default: those that follow from the bounds of the columns
         that it is computed from, which also hold where they are narrower.
     missing
-        Numbers that stand for a missing value in these columns, in addition to the codes that they
-        declare.
+        Numbers, or dates, that stand for a missing value in these columns, in addition to the codes
+        that they declare.
 
     Examples
     --------
@@ -638,6 +650,9 @@ class Derived(Column):
         BeforeValidator(_one_or_more),
     ]
     transform: Annotated[str, Field(max_length=1000)]
+    missing: Annotated[
+        tuple[Annotated[Real, BeforeValidator(_day_number)], ...], Field(max_length=20)
+    ] = ()
     at: datetime.date | None = None
     knots: tuple[Real, ...] | None = None
     degree: Annotated[int, Field(strict=True)] | None = None
@@ -718,6 +733,12 @@ class Derived(Column):
         column._derivation = self._derivation
         return column
 
+    def undeclared(self, dates: Collection[str], name: str) -> Column:
+        """What an input is that the contract does not declare; `dates` are those read as dates."""
+        if name in dates:
+            return Dates(unit=DAYS, missing=self.missing)
+        return Column(missing=self.missing)
+
     def terms_among(self, name: str, columns: Mapping[str, ColumnKind]) -> dict[str, Derived]:
         """The columns for which it stands among those of a contract, by their names.
 
@@ -772,7 +793,7 @@ class Derived(Column):
                     levels=tuple(names),
                 )
             return [(read, None, Input(table, columns[table].coding, level=names.index(level)))]
-        kind = columns.get(read, Column(missing=self.missing))
+        kind = columns[read] if read in columns else self.undeclared(dates_in(columns), read)
         if isinstance(kind, Derived):
             raise families.COLUMNS(
                 "columns.{column}: '{input}' is computed from other columns itself.",
@@ -782,8 +803,19 @@ class Derived(Column):
                 input=read,
             )
         if kind.categories is None:
-            codes = (*kind.missing_codes, *self.missing)
-            return [(read, None, Input(read, kind.coding, kind.limits, codes))]
+            unit = None if kind.date_unit is None else DayCells.of_unit(kind.date_unit)
+            if unit is None and self.function.reads_dates:
+                raise families.COLUMNS(
+                    "columns.{column}: '{transform}' needs dates, and '{input}' has numbers.",
+                    "Declare '{input}' with 'unit: {unit}' and dates as bounds, or leave it out of "
+                    "'columns'.",
+                    column=name,
+                    transform=self.transform,
+                    input=read,
+                    unit=DAYS,
+                )
+            codes, unit = (*kind.missing_codes, *self.missing), self.function.unit_of(unit)
+            return [(read, None, Input(read, kind.coding, kind.limits, codes, unit=unit))]
         of_levels = self.function.of_levels
         if of_levels == "each":
             return [
@@ -799,6 +831,12 @@ class Derived(Column):
                 example=kind.matrix_names(read)[0],
             )
         return [(read, None, Input(read, kind.coding))]
+
+
+def dates_in(columns: Mapping[str, ColumnKind]) -> set[str]:
+    """Inputs that some column reads as dates."""
+    derived = [column for column in columns.values() if isinstance(column, Derived)]
+    return {name for column in derived if column.function.reads_dates for name in column.inputs}
 
 
 def with_derived(columns: Mapping[str, ColumnKind]) -> dict[str, Any]:

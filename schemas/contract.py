@@ -17,7 +17,15 @@ from pydantic import (
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget, budget_window
-from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, ColumnKind, Derived, with_derived
+from gramercy.schemas.cells import DayCells
+from gramercy.schemas.column import (
+    INTERCEPT,
+    AnyColumn,
+    ColumnKind,
+    Derived,
+    dates_in,
+    with_derived,
+)
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, in_nfc, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
@@ -213,7 +221,7 @@ class Contract(Model):
 
     def _check_derived(self) -> None:
         """Refuse to compute columns from cells that must not become numbers of another column."""
-        dates = None if self.period is None else self.period.column
+        period = None if self.period is None else self.period.column
         for name, column in self.columns.items():
             if not isinstance(column, Derived):
                 continue
@@ -233,11 +241,12 @@ class Contract(Model):
                         column=name,
                         input=each.name,
                     )
-                if each.name == dates:
+                if each.name == period and each.coding != DayCells():
                     raise families.PERIODS(
-                        "columns.{column}: '{input}' decides the period of each row, so nothing "
-                        "can be computed from it.",
-                        "Name another column in 'from'.",
+                        "columns.{column}: '{input}' decides the period of each row, and is not a "
+                        "number.",
+                        "Compute 'age' or 'days between' from it, or name another column in "
+                        "'from'.",
                         column=name,
                         input=each.name,
                     )
@@ -320,10 +329,11 @@ class Contract(Model):
         stored: dict[str, ColumnKind] = {
             n: kind for n, kind in self.columns.items() if not isinstance(kind, Derived)
         }
+        dates = dates_in(self.columns)
         for column in self.columns.values():
             if isinstance(column, Derived):
                 for each in column.derivation.inputs:
-                    stored.setdefault(each.name, Column(missing=column.missing))
+                    stored.setdefault(each.name, column.undeclared(dates, each.name))
         return stored
 
     @property

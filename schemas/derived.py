@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from gramercy.schemas import families
+from gramercy.schemas.cells import EPOCH, DayCells
 from gramercy.schemas.model import Model, Real
 
 Array = NDArray[np.float64]
 Limits = tuple[float, float]  # lower and upper bound; infinite where there is none
 
 UNLIMITED: Limits = (-math.inf, math.inf)
-_EPOCH = datetime.date(1970, 1, 1)
-_FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (datetime.date.min, datetime.date.max))
+_FIRST_DAY, _LAST_DAY = ((day - EPOCH).days for day in (datetime.date.min, datetime.date.max))
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,10 @@ class Transform(ABC):
     def reads_dates(self) -> bool:
         """Whether inputs that are not declared otherwise are dates, in days since 1970-01-01."""
         return False
+
+    def unit_of(self, unit: DayCells | None) -> DayCells | None:
+        """The unit from which numbers of an input are converted to days."""
+        return unit if self.reads_dates else None
 
     @property
     def of_exact_cells(self) -> bool:
@@ -559,7 +563,7 @@ def _calendar(days: Array) -> tuple[Array, Array]:
 
 
 def _days(date: datetime.date) -> float:
-    return float((date - _EPOCH).days)
+    return float((date - EPOCH).days)
 
 
 def _around(values: list[float]) -> Limits:
@@ -600,6 +604,8 @@ TRANSFORMS: dict[str, Transform] = {
     "product": Product(),
     "ratio": Ratio(),
     "difference": Difference(),
+    "days between": DaysBetween(),
+    "age": Age(),
 }
 
 
@@ -622,6 +628,14 @@ def transform_of(text: str) -> Transform:
     )
 
 
+def in_days(numbers: Array, unit: DayCells | None) -> Array:
+    """Numbers of a unit as whole days since 1970-01-01; the same numbers without a unit."""
+    if unit is None:
+        return numbers
+    days: Array = np.rint(numbers * unit.days) + _days(unit.since)
+    return days
+
+
 @dataclass(frozen=True)
 class Input:
     """A column of the table that a derived column reads.
@@ -634,6 +648,8 @@ class Input:
         The bounds to which cells are clamped, and the numbers that stand for a missing value.
     level
         The index of the level that becomes 1, and all others 0; None if cells stay numbers.
+    unit
+        What its numbers stand for, if dates become days since 1970-01-01; else None.
     """
 
     name: str
@@ -641,11 +657,15 @@ class Input:
     limits: Limits = UNLIMITED
     missing: tuple[float, ...] = ()
     level: int | None = None
+    unit: DayCells | None = None
 
     @property
     def interval(self) -> Limits:
         """Bounds of the values."""
-        return self.limits if self.level is None else (0.0, 1.0)
+        if self.level is not None:
+            return 0.0, 1.0
+        lower, upper = in_days(np.array(self.limits), self.unit)
+        return float(lower), float(upper)
 
     def values(self, cells: Array) -> Array:
         """The cells as the transform reads them."""
@@ -654,8 +674,7 @@ class Input:
         is_number = np.isfinite(cells)
         if self.missing:
             is_number &= ~np.isin(cells, self.missing)
-        clamped: Array = np.clip(np.where(is_number, cells, np.nan), *self.limits)
-        return clamped
+        return in_days(np.clip(np.where(is_number, cells, np.nan), *self.limits), self.unit)
 
 
 _BLOCK = 1 << 14  # rows whose intermediate results fit into a cache
@@ -727,10 +746,17 @@ class DerivedFacts(Model):
         """The transform."""
         return transform_of(self.transform)
 
-    def limits(self, known: Mapping[str, Limits]) -> Limits:
-        """Bounds that follow from those of the inputs that are known, by their names."""
-        with np.errstate(all="ignore"):
-            return self.function.limits(*(known.get(name, UNLIMITED) for name in self.inputs))
+    def limits(self, known: Mapping[str, Limits], units: Mapping[str, DayCells | None]) -> Limits:
+        """Bounds that follow from those of the inputs that are known, by their names.
+
+        `units`: what numbers stand for, of the inputs that are dates.
+        """
+        function = self.function
+        reads = [
+            Input(name, None, known.get(name, UNLIMITED), unit=function.unit_of(units.get(name)))
+            for name in self.inputs
+        ]
+        return Derivation(tuple(reads), function).limits
 
     @property
     def in_words(self) -> str:

@@ -163,9 +163,11 @@ class ReleaseSpec(Model):
                 limits[column.name] = column.lower, column.upper
             elif own is not None:
                 limits[column.name] = own
-        for column in self.columns:
-            if isinstance(column, ColumnFacts) and column.derived and column.name in limits:
-                least, most = column.derived.limits(limits)
+        numeric = [column for column in self.columns if isinstance(column, ColumnFacts)]
+        units = {column.name: column.dates for column in numeric}
+        for column in numeric:
+            if column.derived and column.name in limits:
+                least, most = column.derived.limits(limits, units)
                 lower, upper = limits[column.name]
                 room = _ROUNDING * max(abs(lower), abs(upper))
                 if not least - room <= lower <= upper <= most + room:

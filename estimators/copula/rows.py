@@ -25,7 +25,9 @@ from gramercy.estimators.copula.released import (
 )
 from gramercy.estimators.noise.draws import Stream, stream, symmetric_root
 from gramercy.schemas import families
+from gramercy.schemas.cells import DayCells
 from gramercy.schemas.column import level_names
+from gramercy.schemas.derived import in_days
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -77,26 +79,30 @@ class Copula:
         table = {name: np.concatenate([each[name] for each in batches]) for name in batches[0]}
         for name in integers:
             table[name] = np.rint(table[name])
+        units = {c.facts.name: c.facts.dates for c in columns if isinstance(c, Number)}
         for column in columns:
             if isinstance(column, Number) and column.facts.name not in integers:
-                table[column.facts.name] = _computed(column, table)
+                table[column.facts.name] = _computed(column, table, units)
         return pd.DataFrame(table)
 
 
-def _computed(column: Number, table: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def _computed(
+    column: Number, table: Mapping[str, NDArray[Any]], units: Mapping[str, DayCells | None]
+) -> NDArray[Any]:
     """The cells of a column, computed from those of others where the real ones are.
 
     Not if they depend on whether a cell is exactly 0, which synthetic ones hardly are.
     """
     facts = column.facts
-    if facts.derived is None or facts.derived.function.of_exact_cells:
+    if facts.derived is None or (function := facts.derived.function).of_exact_cells:
         return table[facts.name]
-    inputs = []
+    inputs = list[Array]()
     for read in facts.derived.inputs:
         of, _, level = read.rpartition("=")
         if read in table:
             texts = table[read].dtype == object  # of which only missing ones matter
-            inputs.append(np.where(pd.isna(table[read]), np.nan, 0.0) if texts else table[read])
+            cells = np.where(pd.isna(table[read]), np.nan, 0.0) if texts else table[read]
+            inputs.append(in_days(cells, function.unit_of(units.get(read))))
         elif of in table:
             named = pd.Series(table[of]).dropna().drop_duplicates().tolist()
             chosen = [
@@ -106,7 +112,7 @@ def _computed(column: Number, table: Mapping[str, NDArray[Any]]) -> NDArray[Any]
         else:
             return table[facts.name]
     with np.errstate(all="ignore"):
-        return np.clip(facts.derived.function.apply(*inputs), facts.lower, facts.upper)
+        return np.clip(function.apply(*inputs), facts.lower, facts.upper)
 
 
 def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:

@@ -462,7 +462,7 @@ def required_columns(contract: Contract) -> list[str]:
     """
     dates = None if contract.period is None else contract.period.column
     others = (contract.person_column, dates)
-    return [*contract.table_columns, *(name for name in others if name is not None)]
+    return list(dict.fromkeys([*contract.table_columns, *filter(None, others)]))
 
 
 def validate(contract: Contract) -> None:

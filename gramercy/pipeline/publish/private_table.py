@@ -274,7 +274,8 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
     if not needs_copy(contract.source):
         return contract
     check_table_header(contract)
-    columns = contract.table_columns
+    period = None if contract.period is None else contract.period.column
+    columns = {name: x for name, x in contract.table_columns.items() if name != period}
     others = [name for name in required_columns(contract) if name not in columns]
     # The bar is never in a log: batch times depend on private cells.
     with rows_bar("copying", contract.rows) as on_rows:

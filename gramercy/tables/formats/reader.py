@@ -12,13 +12,22 @@ from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
+from gramercy.schemas.cells import DayCells
 from gramercy.schemas.derived import Derivation
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import replace_invalid_utf8
 from gramercy.tables.formats.source import Source
 from gramercy.tables.formats.table_format import CopiedFormat, SourceFile
-from gramercy.tables.formats.values import ANY, DOUBLE, TRUTH, WHOLE, Coding, coding_of
+from gramercy.tables.formats.values import (
+    ANY,
+    DOUBLE,
+    TRUTH,
+    WHOLE,
+    Coding,
+    DaysAndPeriods,
+    coding_of,
+)
 
 MIXED, PARTIAL = "of several types", "not in every file"
 _MOST_BYTES = 1 << 28  # of files whose rows are counted: some seconds
@@ -89,9 +98,13 @@ def _with_derived(
     """
     stored: dict[str, Any] = {}
     for name, declared in columns.items():
-        of_table = isinstance(declared, Derivation)
-        stored |= {x.name: x.coding for x in declared.inputs} if of_table else {name: declared}
-    place = {name: k for k, name in enumerate(stored)}
+        if not isinstance(declared, Derivation):
+            stored[name] = declared
+    for declared in columns.values():
+        for each in declared.inputs if isinstance(declared, Derivation) else ():
+            other = stored.setdefault(each.name, each.coding)
+            if each.coding == DayCells() != other and not isinstance(other, DaysAndPeriods):
+                stored[each.name] = DaysAndPeriods(coding_of(other))
     codes = {name: missing_codes[name] for name in missing_codes if name in stored}
     width = sum(coding_of(stored.get(name)).width for name in columns)
     rows = max(1, batches.BATCH_CELLS // width)
@@ -99,13 +112,18 @@ def _with_derived(
         source, stored, malformed, keep_malformed=keep_malformed, missing_codes=codes
     ):
         for start in range(0, max(1, batch.shape[1]), rows):
-            cells = batch[:, start : start + rows]
-            whole = np.empty((len(columns), cells.shape[1]))
+            part = batch[:, start : start + rows]
+            cells = dict(zip(stored, part, strict=True))
+            inputs = dict(cells)
+            for name, coding in stored.items():
+                if isinstance(coding, DaysAndPeriods):
+                    inputs[name], cells[name] = coding.parts(cells[name])
+            whole = np.empty((len(columns), part.shape[1]))
             for k, (name, declared) in enumerate(columns.items()):
                 if isinstance(declared, Derivation):
-                    whole[k] = declared.apply(*(cells[place[x.name]] for x in declared.inputs))
+                    whole[k] = declared.apply(*(inputs[each.name] for each in declared.inputs))
                 else:
-                    whole[k] = cells[place[name]]
+                    whole[k] = cells[name]
             yield whole
 
 

@@ -291,6 +291,43 @@ class Lookup(Coding):
         return indices
 
 
+@dataclass(frozen=True)
+class DaysAndPeriods(Coding):
+    """Dates that decide the period of a row, and from which columns are computed: both in one.
+
+    A number is that of the period or step, plus `_PERIODS` times that of the day.
+    """
+
+    periods: Coding
+    in_order: ClassVar[bool] = True
+
+    @property
+    def is_text(self) -> bool:
+        return True
+
+    @property
+    def most_bytes(self) -> int:
+        return self.periods.most_bytes
+
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        days = DayNumbers(DayCells()).floats(column) - _FIRST_DAY
+        exist = (days >= 1.0) & (days <= _MOST_DAYS)
+        periods = np.nan_to_num(self.periods.floats(column), nan=-1.0) + 1.0
+        return periods + _PERIODS * np.where(exist, days, 0.0)
+
+    def parts(self, numbers: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The days since 1970-01-01, and the numbers of the periods; NaN where there is none."""
+        days, periods = np.divmod(numbers, _PERIODS)
+        return (
+            np.where(days == 0.0, np.nan, days + _FIRST_DAY),
+            np.where(periods == 0.0, np.nan, periods - 1.0),
+        )
+
+
+_PERIODS, _MOST_DAYS = 4096.0, 4_000_000.0
+_FIRST_DAY = -719_163.0  # the day before the year 1
+
+
 # The coding of each description in `schemas.cells`.
 _CODINGS: dict[type, Callable[[Any], Coding]] = {
     TruthCells: TruthIndices,

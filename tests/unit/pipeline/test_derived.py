@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from gramercy.pipeline.publish.private_table import (
     PrivateCounts,
     PrivateSums,
     accumulate,
+    copied_contract,
     copy_folder,
     copy_table,
 )
@@ -30,10 +32,13 @@ from gramercy.schemas.column import Derived
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.derived import TRANSFORMS, transform_of
 from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.steps import StepDays
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.period_filter import PeriodFilter
+from tests.support.cumulative import TERMS, publish_steps, visits
 from tests.support.factories import contract_facts, read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -326,6 +331,89 @@ def test_a_database_is_read_like_files(
     assert isinstance(copied, PrivateSums)
     assert isinstance(in_file, PrivateSums)
     np.testing.assert_array_equal(copied.sums.gram, in_file.sums.gram)
+
+
+BIRTHS = ["2000-02-29", "1999-12-31", "2026-01-01", "2026-01-02", "0001-01-01", "1900-01-01"]
+DATES: dict[str, Any] = {
+    "age": {"from": "birth", "transform": "age", "at": "2025-02-28", "missing": ["1900-01-01"]},
+    "at_visit": {"from": ["birth", "visited"], "transform": "age", "lower": 0.0, "upper": 110.0},
+    "waited": {"from": ["birth", "visited"], "transform": "days between"},
+    "old": {"from": "birth", "transform": "< 1999-12-31"},
+    "unknown": {"from": "birth", "transform": "is missing"},
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite", "dates in parquet"])
+def test_dates_are_read_as_days(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    frame = pd.DataFrame({"birth": [*BIRTHS, "2025-13-01", None], "visited": ["2026-01-01"] * 8})
+    source: Any = str(tmp_path / f"table.{kind}")
+    if kind == "sqlite":
+        url = f"sqlite:///{tmp_path / 'clinic.db'}"
+        frame.to_sql("visits", sa.create_engine(url), index=False)
+        monkeypatch.setenv("CLINIC_DB", url)
+        source = {"url": "env:CLINIC_DB", "table": "visits"}
+    elif kind == "csv":
+        frame.to_csv(source, index=False)
+    else:
+        source = str(tmp_path / "table.parquet")
+        if kind == "dates in parquet":
+            for name in frame:
+                frame[name] = pd.to_datetime(frame[name], errors="coerce").dt.date
+        frame.to_parquet(source)
+    contract = contract_of(DATES, source=source, rows=8)
+    with copy_folder(Context.default().home, contract) as folder:
+        local = contract if folder is None else copied_contract(contract, folder)
+        age, visit, waited, old, unknown = cells_of(local)
+    none = np.nan
+    np.testing.assert_array_equal(age, [24, 25, none, none, 2024, none, none, none])
+    np.testing.assert_array_equal(visit, [25, 26, 0, none, 2025, 126, none, none])
+    assert waited[:4].tolist() == [9438, 9498, 0, -1]
+    assert old[:4].tolist() == [0, 0, 0, 0]
+    assert unknown[:4].tolist() == [0, 0, 0, 0]
+    assert unknown[6:].tolist() == [1, 1]
+
+
+def test_bounds_of_ages_follow_from_those_of_dates() -> None:
+    years = {"unit": "years since 2000-01-01", "lower": "1950-06-30", "upper": "2025-12-31"}
+    days = {"unit": "days since 1970-01-01", "lower": "2026-01-01", "upper": "2026-06-30"}
+    contract = contract_of({"birth": years, "visited": days} | DATES)
+    limits = {name: column.limits for name, column in contract.columns.items()}
+    assert limits["age"] == (0.0, 74.0)
+    assert limits["at_visit"] == (0.0, 76.0)
+    assert limits["waited"] == (1.0, 27759.0)
+    with raises(families.COLUMNS, input="birth"):
+        contract_of({"birth": {"lower": 0.0, "upper": 9.0}} | DATES)
+
+
+def test_the_dates_of_a_series_may_be_computed_from(tmp_path: Path) -> None:
+    """They decide the step of a row, and an age, by one read of the column."""
+    columns = {"c0": {"lower": -5.0, "upper": 8.0}} | {
+        "days": {"from": ["born", "visited"], "transform": "days between", "lower": 0.0}
+        | {"upper": 40000.0}
+    }
+    frame = visits(900)
+    frame["born"] = "1970-01-01"
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    releases = publish_steps(tmp_path, {"columns": columns}, {})
+    assert len(releases) == 3
+    contract = contract_of(columns, source=str(tmp_path / "table.csv"), rows=900, **TERMS)
+    with raises(families.PERIODS, input="visited"):
+        contract_of(
+            {"a": {"from": "visited", "transform": "sqrt"}}, **TERMS, source="x.csv", rows=900
+        )
+    steps = StepDays("month", (date(2026, 1, 1), date(2026, 2, 1), date(2026, 4, 1)), "2026-Q1")
+    dated = contract.for_steps(steps, 2)
+    period = PeriodFilter.of(dated)
+    assert period is not None
+    read = cell_batches(open_source(dated.source), dict([period]) | dated.codings, MalformedLines())
+    step, _, days = np.concatenate(list(read), axis=1)
+    stamps = pd.to_datetime(frame["visited"])
+    since = (stamps - pd.Timestamp("1970-01-01")).dt.days.to_numpy(np.float64)
+    np.testing.assert_array_equal(days, since)
+    months = stamps.dt.month.where(stamps.dt.year == 2026, 0)
+    np.testing.assert_array_equal(step, months.map({0: 0, 12: 0, 1: 1, 2: 2, 3: 2, 4: 0}))
 
 
 def test_a_missing_input_is_named(tmp_path: Path) -> None:
