@@ -371,6 +371,13 @@ def holds_nothing(columns: Sequence[ColumnQuality]) -> bool:
     return all(column.is_unreadable for column in columns)
 
 
+_STATE_NOTATION = (
+    "State how numbers are written under the contract's 'source', next to 'path' or 'url': "
+    "\"thousands: ','\" if there are cells such as 1,234.5, \"decimal: ','\" for 1,5, "
+    "'percent: true' for 12 %, \"units: ['kg']\" for 12 kg."
+)
+
+
 def quality_notices(
     columns: Sequence[ColumnQuality], lines: int, malformed: int
 ) -> Iterator[Notice]:
@@ -394,10 +401,9 @@ def quality_notices(
     if names := tuple(column.name for column in unreadable if not column.is_levels):
         yield families.UNUSABLE_COLUMNS(
             "Not one cell is a number in: {columns}.",
-            "Write numbers without units and thousands separators: 1234.5, not "
-            "'1.234,5 kg'. For decimal commas, state 'decimal: \",\"' under the "
-            "contract's 'source', next to its 'path'. Declare categories as 'levels'.",
+            "{remedy} Declare categories as 'levels'.",
             columns=names,
+            remedy=_STATE_NOTATION,
         )
     if names := tuple(column.name for column in unreadable if column.is_levels):
         yield families.UNUSABLE_COLUMNS(
@@ -410,9 +416,9 @@ def quality_notices(
     if named := _worst(readable, lambda column: column.missing_share, _MANY_MISSING):
         yield families.MANY_CELLS(
             "Many cells are missing, unreadable or not a declared level: {columns}.",
-            "If they should not be, correct their notation in the table, or the "
-            "levels in the contract.",
+            "If they should not be: {remedy} Or correct the table, or the levels in the contract.",
             columns=named,
+            remedy=_STATE_NOTATION,
         )
     if named := _worst(readable, lambda column: column.clamped_share, _MANY_CLAMPED):
         yield families.MANY_CELLS(
@@ -447,10 +453,8 @@ _OTHER_TYPES = (
     "numbers as numbers, and levels that are text as text."
 )
 _AS_TEXT = (
-    "If their cells are numbers that are written as text, state how under the contract's 'source', "
-    "next to 'path' or 'url', such as thousands: ',' or decimal: ',' or units: ['€']. Declare "
-    "categories as 'levels'; or remove the columns from 'columns' (or, if a pattern matches them, "
-    "add them to 'exclude')."
+    f"{_STATE_NOTATION} Declare categories as 'levels'; or remove the columns from 'columns' (or, "
+    "if a pattern matches them, add them to 'exclude')."
 )
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
