@@ -336,6 +336,14 @@ class Contract(Model):
                     stored.setdefault(each.name, column.undeclared(dates, each.name))
         return stored
 
+    def computed_from(self, name: str) -> list[str]:
+        """The columns that are computed from a column of the table."""
+        return [
+            column
+            for column, kind in self.columns.items()
+            if isinstance(kind, Derived) and name in [x.name for x in kind.derivation.inputs]
+        ]
+
     @property
     def missing_codes(self) -> dict[str, tuple[float, ...]]:
         """Numbers that stand for a missing value, of the numeric columns that declare some."""

@@ -492,13 +492,19 @@ def check_table_header(contract: Contract) -> Source:
                 "{file}: columns have other types than the contract declares: {columns}.",
                 "{remedy}",
                 file=file,
-                columns=tuple(f"{name} ({types[name]})" for name in wrong),
+                columns=tuple(f"{_in_full(name, contract)} ({types[name]})" for name in wrong),
                 remedy=_remedy({name: types[name] for name in wrong}, columns),
             )
         schemas.append((file, types))
     _check_persons(contract, source, schemas)
     _check_dates(contract, schemas)
     return source
+
+
+def _in_full(name: str, contract: Contract) -> str:
+    """A column of the table, with those that are computed from it if it is only read for them."""
+    readers = [] if name in contract.columns else contract.computed_from(name)
+    return f"{name} (for {', '.join(readers)})" if readers else name
 
 
 def _fits(column: ColumnKind, file: SourceFile, stated: str) -> bool:
@@ -546,7 +552,8 @@ def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> Tabl
             write=tuple(as_yaml(alike[name]) for name in missing),
         )
     omitted = len(missing) - _MOST_NAMED
-    named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
+    shown = [_in_full(name, contract) for name in missing[:_MOST_NAMED]]
+    named = (*shown, *([f"and {omitted} more"] if omitted > 0 else []))
     if separators := _separators(list(types), missing) if not file.format.states_names else "":
         return families.HEADER(
             "{file}: columns of the contract are missing: {columns}; the fields seem "

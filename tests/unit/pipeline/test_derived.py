@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from gramercy.pipeline.publish.private_table import (
     copy_folder,
     copy_table,
 )
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.column import Derived
 from gramercy.schemas.contract import Contract
@@ -419,10 +421,10 @@ def test_the_dates_of_a_series_may_be_computed_from(tmp_path: Path) -> None:
 def test_a_missing_input_is_named(tmp_path: Path) -> None:
     frame = table().drop(columns="visits")
     frame.to_parquet(tmp_path / "table.parquet")
-    with raises(families.TABLE_COLUMNS):
+    with raises(families.TABLE_COLUMNS, columns=("visits (for visits_root)",)):
         check_table(contract_of(source=str(tmp_path / "table.parquet")))
     frame.assign(visits="many").to_parquet(tmp_path / "table.parquet")
-    with raises(families.TABLE_COLUMNS):
+    with raises(families.TABLE_COLUMNS, columns=("visits (for visits_root) (text)",)):
         check_table(contract_of(source=str(tmp_path / "table.parquet")))
 
 
@@ -436,6 +438,27 @@ def test_malformed_lines_are_not_counted_as_missing_cells(tmp_path: Path) -> Non
     missing = record["filled_cells"]
     assert missing["income_log"] == 2
     assert missing["unknown"] == missing["age_sex=F"] == 0
+
+
+@pytest.mark.slow
+def test_releases_are_verified(tmp_path: Path) -> None:
+    """With a pilot matrix, with the constants of an earlier release, and of unit rows."""
+    loud = {"name": "gaussian", "epsilon": 20.0, "delta": 1e-6}
+    first = run_release(written(tmp_path, scaling="private", mechanism=loud))
+    same = run_release(asked(tmp_path, scaling={"from": first}, version="v2"))
+    unit = run_release(asked(tmp_path, normalisation="unit", version="v3"))
+    archive = Context.default().archive
+    assert read_release(archive.release("toy", first)).manifest.scaling.pilot > 0.0
+    for release in (first, same, unit):
+        verify_release(archive, "toy", release, None)
+
+
+def test_workers_read_the_same_columns() -> None:
+    """A contract is sent to the workers of a cluster with what is computed."""
+    contract = contract_of()
+    sent = pickle.loads(pickle.dumps(contract))
+    assert sent.codings == contract.codings
+    assert sent.terms() == contract.terms()
 
 
 @pytest.mark.parametrize("scaling", ["declared", "private"])
