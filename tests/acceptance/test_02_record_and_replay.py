@@ -25,9 +25,10 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import accumulate as collect
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.source import at_location
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import BLOCK
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import Source, open_source
 from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, accumulate, integer_batches
 from tests.support.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, calibrated
@@ -123,7 +124,7 @@ def plan_for(
     unit: str = "row",
     rows: int = N + 1,
     columns: Any = None,
-    source: str = "t.parquet",
+    source: Any = "t.parquet",
     **keys: Any,
 ) -> Plan:
     case = CASES[name]
@@ -142,16 +143,27 @@ def plan_for(
     )
 
 
+def opened(plan: Plan, file: Path) -> Source:
+    """A file as the source of the plan's contract."""
+    return open_source(at_location(plan.contract.source, str(file)))
+
+
 def sums(plan: Plan, file: Path, keep_malformed: bool = False) -> Accumulated:
     contract, normalisation = plan.scaled_contract, row_normalisation(plan.spec)
-    source, lattice = open_source(str(file)), plan.mechanism.lattice
+    source, lattice = (
+        opened(plan, file),
+        plan.mechanism.lattice,
+    )
     return accumulate(source, contract, normalisation, lattice, keep_malformed=keep_malformed)
 
 
 def integers(plan: Plan, file: Path) -> Array:
     """The integer rows that are published with noise, shape (p, rows)."""
     contract, normalisation = plan.scaled_contract, row_normalisation(plan.spec)
-    source, lattice = open_source(str(file)), plan.mechanism.lattice
+    source, lattice = (
+        opened(plan, file),
+        plan.mechanism.lattice,
+    )
     repairs, malformed = Repairs.zeros(len(contract.columns)), MalformedLines()
     batches = integer_batches(
         source, contract, normalisation, lattice, repairs, malformed, keep_malformed=True
@@ -436,12 +448,17 @@ LINES = [b"%d,%d,%d,%d" % (i % 5, -i % 4, i % 3, 1) for i in range(9)]
 HEADER = b"c0,c1,c2,c3\n"
 
 
+STATED = {"path": "t.csv", "comment": "#", "thousands": " ", "percent": True, "units": ["a"]}
+
+
+@pytest.mark.parametrize("source", ["t.csv", STATED], ids=["plain", "stated"])
 @pytest.mark.parametrize(("name", "normalisation"), [("rows", "unit"), ("integer-rows", "whole")])
 def test_malformed_line_does_not_move_other_rows(
-    name: str, normalisation: str, tmp_path: Path, tape: Tape
+    name: str, normalisation: str, source: Any, tmp_path: Path, tape: Tape
 ) -> None:
+    """Nor does a comment, or a cell in a notation."""
     rows = len(LINES) + 1
-    plan = plan_for(tmp_path, name, "replace-one", normalisation, rows=rows, source="t.csv")
+    plan = plan_for(tmp_path, name, "replace-one", normalisation, rows=rows, source=source)
     mechanism: Any = plan.mechanism
     (scale,) = set(tape.row_scales(mechanism))
     for position in (0, 5, len(LINES)):
@@ -465,9 +482,12 @@ def test_malformed_line_does_not_move_other_rows(
                 assert distance <= mechanism.guarantee.mu * scale * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("source", ["t.csv", STATED], ids=["plain", "stated"])
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_malformed_line_counts_as_one_row(relation: str, tmp_path: Path, tape: Tape) -> None:
-    plan = plan_for(tmp_path, "gaussian", relation, CLIP, rows=len(LINES) + 1, source="t.csv")
+def test_malformed_line_counts_as_one_row(
+    relation: str, source: Any, tmp_path: Path, tape: Tape
+) -> None:
+    plan = plan_for(tmp_path, "gaussian", relation, CLIP, rows=len(LINES) + 1, source=source)
     lost, claim = gaussian_loss(plan, tape), plan.guarantee.mu
     tables = []
     for label, line in MALFORMED_LINES.items():
@@ -510,9 +530,10 @@ def test_random_lines_keep_rows_in_place(tmp_path: Path) -> None:
         if rng.random() < 0.3 and rows[-1]:
             text = text.removesuffix(b"\n")
         names = [f"c{i}" for i in range(width)]
-        file = tmp_path / f"{turn}.csv"
-        file.write_bytes(",".join(names).encode() + b"\n" + text)
-        plan = plan_for_lines(tmp_path, width, count)
+        file, header = tmp_path / f"{turn}.csv", 1 + turn % 2
+        above = b'#"\n"\n' * (header - 1)
+        file.write_bytes(above + ",".join(names).encode() + b"\n" + text)
+        plan = plan_for_lines(tmp_path, width, count, header)
         published, in_place, dropping = read(plan, file)
         assert published.shape == (width, count), text
         assert in_place == dropping == count, text
@@ -522,7 +543,8 @@ def test_random_lines_keep_rows_in_place(tmp_path: Path) -> None:
 
 
 @lru_cache(maxsize=32)
-def plan_for_lines(folder: Path, width: int, rows: int) -> Plan:
+def plan_for_lines(folder: Path, width: int, rows: int, header: int = 1) -> Plan:
+    """With the header on another line than the first, in a notation and with comments."""
     names = [f"c{i}" for i in range(width)]
     return plan_for(
         folder,
@@ -531,7 +553,7 @@ def plan_for_lines(folder: Path, width: int, rows: int) -> Plan:
         "whole",
         rows=rows,
         columns={name: NUMBERS["c0"] for name in names},
-        source="t.csv",
+        source="t.csv" if header == 1 else STATED | {"header": header},
     )
 
 
@@ -656,7 +678,14 @@ def test_row_order_does_not_change_the_sum(relation: str, tmp_path: Path) -> Non
         file = tmp_path / f"{shift}.parquet"
         change = np.roll(rows, shift * 7, axis=0)
         pq.write_table(pa.table({f"c{i}": change[:, i] for i in range(P)}), file)
-        grams.append(accumulate(open_source(str(file)), plan.contract, Unit(), Lattice(P, 12)).gram)
+        grams.append(
+            accumulate(
+                open_source(str(file)),
+                plan.contract,
+                Unit(),
+                Lattice(P, 12),
+            ).gram
+        )
     assert all((gram == grams[0]).all() for gram in grams)
     assert np.isfinite(float(grams[0].sum()))
 
