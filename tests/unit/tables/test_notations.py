@@ -158,7 +158,7 @@ def test_a_cell_is_read_independently_of_all_others(kind: str, tmp_path: Path) -
     """The same number in any company, in any format, and next to plain cells alone."""
     draw = random.Random(f"{kind} cells")
     for turn, (keys, _) in enumerate(SPELLINGS):
-        cells = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(40)]
+        cells = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(25)]
         cells = [cell for cell in cells if "\x00" not in cell or kind != "postgresql"]
         folder = tmp_path / str(turn)
         folder.mkdir()
@@ -171,7 +171,7 @@ def test_a_cell_is_read_independently_of_all_others(kind: str, tmp_path: Path) -
 def test_numbers_are_rounded_correctly(tmp_path: Path) -> None:
     """A percentage is scaled in its text: 12.3 / 100 is another double than .123."""
     draw = random.Random(3)
-    exact = [Fraction(draw.randrange(10**k), 10**4) for k in range(5, 25) for _ in range(40)]
+    exact = [Fraction(draw.randrange(10**k), 10**4) for k in range(5, 25) for _ in range(25)]
     texts = [f"{int(x):,}.{int(x % 1 * 10**4):04}" for x in exact]
     percents = [f"{text} %" for text in texts]
     source = as_parquet(tmp_path, texts + percents, {"thousands": ",", "percent": True})
