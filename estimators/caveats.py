@@ -43,6 +43,7 @@ Kind = Literal[
     "clamped",
     "tail",
     "far cells",
+    "missing",
     "missing together",
     "not at random",
     "hidden cells",
@@ -52,7 +53,9 @@ Kind = Literal[
 
 _LONG = 1.15  # upper bound of a standard deviation relative to the estimate, by clipping alone
 _TOGETHER = 0.05  # change of a correlation if cells are missing in the same rows
-_VISIBLE, _CLEAR, _GAP = 3.5, 5.0, 4.0  # deviations of counts of bins; ratio of distances
+_VISIBLE, _CLEAR = 3.5, 5.0  # deviations of counts of bins
+_STAGES = ((None, 4.0), (1, 16.0))  # number of stages, and ratio of distances around a gap
+_MANY_MISSING = 0.2  # share of the cells of a column
 _CONFIDENCE = 0.95
 _SURE = 3.0  # standard deviations of the noise
 
@@ -68,6 +71,7 @@ class Caveat:
         to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
         standard deviation that may be larger, by long rows of which the noise hides a part;
         ``far cells``: some that are far from all others, as a code for missing values is;
+        ``missing``: a large share of missing or unreadable cells;
         ``missing together``: correlations that depend on which cells are missing together, where
         that is not published; ``not at random``: rows with missing cells are unlike the others;
         ``hidden cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
@@ -161,9 +165,10 @@ def _of_histograms(evidence: Evidence, hidden: Mapping[str, Traceless]) -> Itera
 
 def _missing(evidence: Evidence) -> Iterator[Caveat]:
     """Correlations that depend on which cells are missing."""
-    if evidence.has_missing_matrix:
-        return _not_at_random(evidence)
-    return _missing_together(evidence)
+    found = [*(_not_at_random if evidence.has_missing_matrix else _missing_together)(evidence)]
+    named = {each.column for each in found}
+    yield from found
+    yield from (each for each in _many_missing(evidence) if each.column not in named)
 
 
 def contradicted_count(evidence: Evidence) -> tuple[Caveat, ...]:
@@ -284,47 +289,86 @@ class UsualValue:
         return cls(lower, upper, round(found.cells), min(reach, round(found.cells)))
 
 
+def decisive(evidence: Evidence) -> tuple[Caveat, ...]:
+    """The caveats on whose account a release is not what it seems, however small the noise is.
+
+    They are cells far from all others that have most of a column's variance, and large shares of
+    cells that are missing or unreadable.
+    """
+    if table_units(evidence) is None or evidence.pooled:
+        return ()
+    far = (each for each in _far_cells(evidence) if each.notice.facts["carries"])
+    return (*far, *_many_missing(evidence))
+
+
+def _many_missing(evidence: Evidence) -> Iterator[Caveat]:
+    """Columns of which a large share is missing."""
+    present = dict(zip(_names(evidence), evidence.present[1:], strict=False))
+    for name, share in present.items():
+        if 1 - share > _MANY_MISSING:
+            notice = families.READING(
+                "{share:.3g} % of the cells of {column} are missing or could not be read.",
+                "Its numbers are those of the other cells. Ask the curator why they are missing: "
+                "numbers in another notation are, and may be the large ones.",
+                share=100 * (1 - share),
+                column=name,
+            )
+            yield Caveat("missing", notice, name)
+
+
 def _far_cells(evidence: Evidence) -> Iterator[Caveat]:
     """Columns with cells in one place, far from all others, which have many values."""
     for column in evidence.columns:
-        cells = noisy_cells(evidence, column.name) if isinstance(column, ColumnFacts) else None
-        if column is None or cells is None:
+        if not isinstance(column, ColumnFacts):
             continue
+        # Bins of the last stage are as wide as such cells make them, and may have all others in
+        # one; those of the first are octaves, of which two modes may leave some empty.
+        stages = ((noisy_cells(evidence, column.name, most), gap) for most, gap in _STAGES)
+        shown = [(each, gap) for each, gap in stages if each is not None]
         for outwards in (1, -1):
-            found = _isolated(cells, outwards)
-            if found is None:
+            found = ((each, _isolated(each, outwards, gap)) for each, gap in shown)
+            cells, isolated = next((each for each in found if each[1] is not None), (None, None))
+            if cells is None or isolated is None:
                 continue
+            number, carries = isolated
             notice = families.TAILS(
                 "About {cells} cells of {column} are from {lower:.6g} to {upper:.6g}, far from all "
-                "others.",
+                "others{effect}.",
                 "If that is a code for missing values, such as 99999 or -9, list it for this "
                 "column in the contract: 'missing: [99999]'.",
                 column=column.name,
-                cells=round(float(cells.counts[found])),
-                lower=float(cells.edges[found]),
-                upper=float(cells.edges[found + 1]),
+                cells=round(float(cells.counts[number])),
+                lower=float(cells.edges[number]),
+                upper=float(cells.edges[number + 1]),
+                effect=", and have most of its variance" if carries else "",
+                carries=carries,
             )
             yield Caveat("far cells", notice, column.name)
 
 
-def _isolated(cells: NoisyCells, outwards: int) -> int | None:
+def _isolated(cells: NoisyCells, outwards: int, gap: float) -> tuple[int, bool] | None:
     """The bin beyond a gap behind all others, on one side; None if there is none.
 
-    A gap ends more than four times as far from the most frequent bin as it begins. The bins inside
-    it are several: a column of two values has no code for a missing one.
+    Also whether its cells have most of the variance. A gap ends more than `gap` times as far from
+    the most frequent bin as it begins. The bins inside it, on both sides, are several: a column of
+    two values has no code for a missing one.
     """
     most = int(np.argmax(cells.counts))
     middle = cells.edges[most] / 2 + cells.edges[most + 1] / 2
-    last = len(cells.counts) if outwards > 0 else -1
-    inside, body, found = abs(cells.edges[most + 1] - middle), 1, None
-    for k in range(most + outwards, last, outwards):
-        near, far = sorted(abs(cells.edges[k : k + 2] - middle))
-        evidence = cells.counts[k] / cells.deviations[k]
-        if evidence < _VISIBLE:
-            continue
-        alone = near > _GAP * inside and body > 1 and evidence > _CLEAR
-        found, body, inside = k if alone else None, body + 1, far
-    return found
+    ends = np.abs(np.stack([cells.edges[:-1], cells.edges[1:]]) - middle)
+    near, far = ends.min(axis=0), ends.max(axis=0)
+    evidence = cells.counts / cells.deviations
+    seen = np.flatnonzero(evidence >= _VISIBLE)
+    if not seen.size:
+        return None
+    candidate = int(seen[-1] if outwards > 0 else seen[0])
+    inside = seen[far[seen] < near[candidate]]
+    same_side = seen[((seen - most) * outwards > 0) & (seen != candidate)]
+    alone = inside.size > 1 and near[candidate] > gap * far[inside].max()
+    if not (alone and evidence[candidate] > _CLEAR and np.isin(same_side, inside).all()):
+        return None
+    of_others = float((cells.counts[inside] * far[inside] ** 2).sum())
+    return candidate, bool(cells.counts[candidate] * near[candidate] ** 2 > of_others)
 
 
 def _clamped(evidence: Evidence) -> Iterator[Caveat]:

@@ -20,13 +20,16 @@ _AT_BOUND, _SEEN, _GAP = 2.7, 3.5, 0.08
 _SURE = 1.64
 
 
-def noisy_cells(evidence: Evidence, column: str) -> NoisyCells | None:
-    """The histogram of a column by all stages; None without one."""
+def noisy_cells(
+    evidence: Evidence, column: str, most_stages: int | None = None
+) -> NoisyCells | None:
+    """The histogram of a column by its first stages, or by all; None without one."""
     stages = tuple(
         Stage(each.count, Grid(np.append(each.lower[:-1], each.upper[-2])), each.sd)
         for each in evidence.histograms
         if each.column == column
     )
+    stages = stages[:most_stages]
     return ColumnScan(None, None, stages).cells(max(evidence.rows, 1.0))[0] if stages else None
 
 

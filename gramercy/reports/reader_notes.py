@@ -29,7 +29,7 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
     correlation_accuracy,
 )
-from gramercy.estimators.caveats import Kind, caveats
+from gramercy.estimators.caveats import Kind, caveats, decisive
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.noise.spectrum import Spectrum, spectrum
 from gramercy.estimators.table_units import weight_lost
@@ -104,7 +104,39 @@ _simulated: dict[str, CorrelationAccuracy | None] = {}
 
 def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     """How far the correlations of a release, or the entries of its matrix, can be used."""
-    return [_if_rows_stay(bundle.manifest, each) for each in _accuracy_notes(bundle, spectrum)]
+    notes = _accuracy_notes(bundle, spectrum)
+    return [_as_it_stands(bundle, each) for each in notes[:1]] + notes[1:]
+
+
+def _as_it_stands(bundle: ReleaseBundle, verdict: Note) -> Note:
+    """A verdict without green where the numbers are accurate, and not what they seem."""
+    return _if_rows_stay(bundle.manifest, _if_cells_are_usual(bundle, verdict))
+
+
+def _if_cells_are_usual(bundle: ReleaseBundle, note: Note) -> Note:
+    """A note without green where a few cells, or those that are missing, decide the numbers."""
+    if note.level != "good" or not bundle.manifest.publication.is_moment:
+        return note
+    found = decisive(bundle.evidence)
+    if not found:
+        return note
+    first, kind = found[0].notice, found[0].kind
+    columns = [str(each.column) for each in found if each.kind == kind]
+    notice = families.catalogue()[first.code](
+        "{reason} {verdict}",
+        "{remedy}",
+        reason=first.sentence,
+        verdict=note.plain or note.text,
+        remedy=first.hint,
+    )
+    head = f"{_DECISIVE[kind]}: {listed(columns, ' and ')}"
+    return replace(warning(head, notice), numbers=note.numbers, facts=note.facts)
+
+
+_DECISIVE: dict[Kind, str] = {
+    "far cells": "A value far from all others decides the numbers",
+    "missing": "Many cells are missing or could not be read",
+}
 
 
 def _if_rows_stay(facts: ReleaseManifest, note: Note) -> Note:
@@ -175,7 +207,7 @@ def verdict_note(bundle: ReleaseBundle) -> Note | None:
         return None
     bounded = ClippedAccuracy.of(bundle.evidence) if facts.publication.is_moment else None
     if bounded is not None:
-        return _if_rows_stay(facts, bounded_note(bounded, bundle.evidence))
+        return _as_it_stands(bundle, bounded_note(bounded, bundle.evidence))
     eigenvalues = spectrum_of(bundle)
     return next(iter(accuracy_notes(bundle, eigenvalues)), None)
 
@@ -273,6 +305,7 @@ _LIMITS: dict[Kind, str] = {
     "clamped": "Columns with clamped cells",
     "tail": "Columns with long tails",
     "far cells": "Cells that may be codes for missing values",
+    "missing": "Columns with many missing cells",
     "missing together": "Columns with missing cells",
     "not at random": "Columns whose cells are not missing at random",
     "count": "The number of rows in the contract seems to be wrong",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.caveats import Caveat, caveats, kinds_of, of_column
+from gramercy.estimators.caveats import Caveat, caveats, decisive, kinds_of, of_column
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.summary_table import SummaryTable
 from gramercy.estimators.uncertainty.entries import correlation, second_moment
@@ -17,6 +17,7 @@ from gramercy.estimators.uncertainty.table_entries import (
     table_deviations,
     table_means,
 )
+from gramercy.scaling.column_constants import UNBOUNDED
 from gramercy.schemas.evidence import Evidence, Fold
 from tests.support.simulated_release import declared_columns, privately_scaled, released, units_of
 
@@ -100,7 +101,7 @@ def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
     table = normal()
     table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
     evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
-    assert not kinds_of(caveats(evidence), "c0")
+    assert kinds_of(caveats(evidence), "c0") == "missing"
     found = caveats(replace(evidence, missing=None))
     (stated,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
     assert stated.notice.facts["partner"] == "c1"
@@ -196,6 +197,33 @@ def test_cells_far_from_all_others_may_be_a_code(code: float, bounds: tuple[floa
     facts = first(evidence, "far cells").notice.facts
     assert facts["lower"] <= code <= facts["upper"]
     assert facts["cells"] == pytest.approx((cells == code).sum(), rel=0.2)
+
+
+@pytest.mark.parametrize(("code", "share"), [(-666_666_666.0, 0.02), (9999.0, 0.05)])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_code_in_a_column_without_bounds_carries_its_variance(
+    code: float, share: float, epsilon: float
+) -> None:
+    """Also where all of it is on the other side of the other cells."""
+    stream = np.random.default_rng(8)
+    cells = np.round(stream.integers(0, 96, ROWS)).astype(float)
+    cells[stream.random(ROWS) < share] = code
+    evidence = privately_scaled(
+        with_column(cells), [(-UNBOUNDED, UNBOUNDED), *[(-5.0, 5.0)] * 4], epsilon
+    )
+    (found,) = decisive(evidence)
+    assert (found.kind, found.column) == ("far cells", "c0")
+    assert found.notice.facts["carries"]
+
+
+@pytest.mark.parametrize(("share", "kinds"), [(0.1, []), (0.34, ["missing"])])
+def test_many_missing_cells_are_named(share: float, kinds: list[str]) -> None:
+    table = normal()
+    table[np.random.default_rng(0).random(ROWS) < share, 0] = np.nan
+    evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
+    found = decisive(evidence)
+    assert [each.kind for each in found] == kinds
+    assert all(each.notice.facts["share"] == pytest.approx(34, abs=2) for each in found)
 
 
 @pytest.mark.parametrize("kind", ["two values", "mostly zero", "long tail"])
