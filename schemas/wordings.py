@@ -311,8 +311,9 @@ steps_changed = Wording(
 persons_differ = Wording(
     families.PERSON_IDS,
     "The table has {found} persons, but 'persons' in the contract is {declared}.",
-    "The guarantee holds for each id: a person with two ids, or with one id in two spellings, "
-    "counts as two. Averages are off by that ratio. Correct the ids or the contract.",
+    "The guarantee is for each spelling of an id, not for each person: one with two ids, or with "
+    "one id in two spellings, counts as two. Averages are off by that ratio. Correct the ids or "
+    "the contract.",
 )
 unknown_levels = Wording(
     families.READING,

@@ -22,6 +22,7 @@ from gramercy.pipeline.publish.private_table import (
     copy_folder,
     remove_abandoned_copies,
 )
+from gramercy.pipeline.validation.mistakes import look_for_mistakes
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
@@ -41,9 +42,11 @@ def check(
 ) -> None:
     """Show the steward what a release could not use of the table, without a charge.
 
-    Counts missing, unreadable and out-of-bounds cells, unknown levels and malformed lines. The
-    output is private: it is printed on a terminal (or with --json), and stored nowhere. The exit
-    code is 2 if the table cannot be used. A release never depends on a check.
+    Counts missing, unreadable and out-of-bounds cells, unknown levels and malformed lines, and
+    looks for likely mistakes: codes of missing values, numbers in another notation, totals,
+    duplicates, identifiers. The output is private: it is printed on a terminal (or with --json),
+    and stored nowhere. The exit code is 2 if the table cannot be used. A release never depends on
+    a check.
 
     Example: gramercy check request.yaml
     """
@@ -63,10 +66,11 @@ def check(
             contract = copied_contract(contract, folder)
         with rows_bar("checking", total) as on_rows:
             result = check_table(contract, rows, on_rows)
+        mistakes = look_for_mistakes(contract)
     if json:
-        terminal.print_json(_check_facts(result, dated.version))
+        terminal.print_json(_check_facts(result, mistakes, dated.version))
     else:
-        _print_check(result, dated.version)
+        _print_check(result, mistakes, dated.version)
     if result.errors:
         sys.exit(TableError.exit_code)
 
@@ -80,7 +84,7 @@ def _check_is_private() -> Notice:
     )
 
 
-def _check_facts(check: TableCheck, version: str) -> dict[str, Any]:
+def _check_facts(check: TableCheck, mistakes: Sequence[Notice], version: str) -> dict[str, Any]:
     """A check as plain data. Private."""
     problems: list[TableError | Notice] = [*check.errors, *check.notices]
     return {
@@ -116,10 +120,20 @@ def _check_facts(check: TableCheck, version: str) -> dict[str, Any]:
         },
         "levels_without_cells": list(check.levels_without_cells),
         "problems": [{"code": each.code, "message": each.message} for each in problems],
+        "mistakes": [
+            {
+                "mistake": each.facts["mistake"],
+                "columns": list(each.facts["columns"]),
+                "line": each.facts.get("line"),
+                "code": each.code,
+                "message": each.message,
+            }
+            for each in mistakes
+        ],
     }
 
 
-def _print_check(check: TableCheck, version: str) -> None:
+def _print_check(check: TableCheck, mistakes: Sequence[Notice], version: str) -> None:
     """Print a check: a table of columns, what to do, and that all of it is private."""
     contract = check.contract
     read = f"{check.lines:,} lines" if check.complete else f"the first {check.lines:,} lines"
@@ -143,9 +157,10 @@ def _print_check(check: TableCheck, version: str) -> None:
         terminal.say(f"{'Last steps' if omitted > 0 else 'Steps'}: {last}.")
     for error in check.errors:
         terminal.say(Text(f"Error {error.code}: ", style="red"), error.message, to=terminal.err)
-    for notice in check.notices:
+    notices = [*check.notices, *mistakes]
+    for notice in notices:
         terminal.warn(notice)
-    if not check.errors and not check.notices:
+    if not check.errors and not notices:
         terminal.say("Nothing to correct was found.")
     terminal.warn(_check_is_private())
 

@@ -102,8 +102,8 @@ class TableCheck:
                 families.PERSON_IDS(
                     "{count} of the {persons} ids in '{column}' differ from another id "
                     "only in capital letters or blanks.",
-                    "Where two of them are one person, the guarantee holds for each of "
-                    "the two, not for the person. Write every id in one way before a "
+                    "The guarantee is for each spelling: it does not hold for a person with two "
+                    "of them. Write every id in one way before a "
                     "release: in the file, or in a view of the database, such as "
                     "upper(replace({column}, ' ', '')).",
                     count=self.ids_alike,

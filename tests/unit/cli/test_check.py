@@ -12,7 +12,7 @@ import pytest
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, write_request
 
-FINE = "c0,c1,c2\n" + "1,2,3\n" * 40
+FINE = "c0,c1,c2\n" + "1,2,3\n2,3,1\n" * 20
 
 
 def written(folder: Path, text: str = FINE, **changes: Any) -> Path:

@@ -1,0 +1,644 @@
+"""Mistakes in a table that a steward can correct before a charge, with the line that corrects them.
+
+What is found are guesses about a sample of private rows. They are for the steward alone: on the
+terminal of a check, and in the internal record of a release. They decide nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gramercy.pipeline.plan.checking import percentage, required_columns
+from gramercy.pipeline.validation.notations import Misread, Texts, misread
+from gramercy.pipeline.validation.sentinels import sentinels, two_units
+from gramercy.schemas import families
+from gramercy.schemas.column import Column, ColumnKind, level_names
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.notation import PLAIN, NumberNotation
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.source import original
+from gramercy.tables.formats.raw_sample import MOST_FILES, MOST_ROWS, RawSample, raw_samples
+from gramercy.tables.formats.source import Source, open_source
+from gramercy.tables.formats.values import IS_TEXT, coding_of
+
+_SAMPLED_ROWS, _SAMPLED_CELLS = 40_000, 4_000_000  # of all files together
+_FEW_ROWS = 30  # of which little can be said
+_MOST_NAMED = 10
+
+
+def sample_of(contract: Contract, source: Source) -> list[RawSample]:
+    """The rows in which mistakes are looked for, of all columns that a release reads."""
+    columns, files = required_columns(contract), min(len(source.files), MOST_FILES)
+    most = min(_SAMPLED_ROWS // files, _SAMPLED_CELLS // (files * len(columns)), MOST_ROWS)
+    return list(raw_samples(source, columns, max(1, most)))
+
+
+def look_for_mistakes(contract: Contract) -> list[Notice]:
+    """The mistakes in the table of a contract as it is now, for the steward's terminal alone."""
+    try:
+        samples = sample_of(contract, open_source(original(contract.source)))
+    except Exception:  # of a table that a pass has read; nothing depends on its sample
+        return []
+    return find_mistakes(contract, samples, shows_levels=True)
+
+
+def find_mistakes(
+    contract: Contract, samples: Iterable[RawSample], *, shows_levels: bool = False
+) -> list[Notice]:
+    """What looks like a mistake, each with its remedy. Private; raises nothing.
+
+    Each has in its facts a `mistake`, which is a word for its kind, its `columns`, and the `line`
+    of the contract that corrects it, if one does.
+
+    Parameters
+    ----------
+    shows_levels
+        Whether cells that are not a declared level may be named.
+    """
+    table = SampledTable(contract, list(samples), shows_levels)
+    found = list[Notice]()
+    for look in LOOKS:
+        with contextlib.suppress(Exception):  # a guess that fails has nothing to say
+            found += look(table)
+    return found
+
+
+def described(notices: Iterable[Notice]) -> list[dict[str, Any]]:
+    """Mistakes as plain data, from which `recorded_mistakes` makes them again. Private."""
+    plain: list[dict[str, Any]] = json.loads(json.dumps([asdict(each) for each in notices]))
+    return plain
+
+
+def recorded_mistakes(record: Mapping[str, Any]) -> list[Notice]:
+    """The mistakes in the internal record of a release."""
+    return [Notice(**each) for each in record.get("mistakes", ())]
+
+
+@dataclass(frozen=True, repr=False)
+class SampledTable:
+    """The sampled rows of all files. Private."""
+
+    contract: Contract
+    samples: list[RawSample] = field(repr=False)
+    shows_levels: bool = False
+
+    @property
+    def rows(self) -> int:
+        """The number of sampled rows."""
+        return sum(each.cells.num_rows for each in self.samples)
+
+    @cached_property
+    def columns(self) -> dict[str, SampledColumn]:
+        """The declared columns that files have."""
+        source = self.contract.source
+        notation = source.notation if isinstance(source, NumberNotation) else PLAIN
+        stored = {name for each in self.samples for name in each.cells.column_names}
+        return {
+            name: SampledColumn(name, declared, self.cells(name), notation)
+            for name, declared in self.contract.table_columns.items()
+            if name in stored
+        }
+
+    @property
+    def numeric(self) -> list[SampledColumn]:
+        """The columns of numbers without those of dates."""
+        return [each for each in self.columns.values() if each.is_numeric]
+
+    def remedy_of_levels(self, line: str) -> str:
+        """How levels are corrected: only a terminal shows a line with cells."""
+        if self.shows_levels:
+            return f"Write for this column in the contract: {line}."
+        return "'gramercy check' shows a line of the contract with them."
+
+    def cells(self, name: str) -> list[pa.Array]:
+        """The cells of a column, by file."""
+        kept = (each.cells for each in self.samples if name in each.cells.column_names)
+        return [cells[name].combine_chunks() for cells in kept]
+
+
+@dataclass(frozen=True, repr=False)
+class SampledColumn:
+    """The sampled cells of a column. Private."""
+
+    name: str
+    declared: ColumnKind
+    cells: list[pa.Array] = field(repr=False)  # of every file, as stored
+    notation: NumberNotation
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether cells are read as numbers."""
+        return isinstance(self.declared, Column) and not self.is_date
+
+    @property
+    def is_date(self) -> bool:
+        """Whether cells are read as dates."""
+        return self.declared.date_unit is not None
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The cells as a release reads them; indices of levels; NaN where there is none."""
+        coding = coding_of(self.declared.coding, self.notation)
+        found = [coding.floats(each).astype(np.float64) for each in self.cells]
+        numbers = np.concatenate(found) if found else np.empty(0)
+        numbers[~np.isfinite(numbers) | np.isin(numbers, self.declared.missing_codes)] = np.nan
+        return numbers
+
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Which cells are not missing, read or not."""
+        found = [each.is_valid().to_numpy(zero_copy_only=False) for each in self.cells]
+        return np.concatenate(found).astype(bool) if found else np.empty(0, bool)
+
+    @cached_property
+    def texts(self) -> pa.Array:
+        """The cells that are stored as text; missing where they are not."""
+        texts = [
+            each.cast(pa.string()) if is_text(each) else pa.nulls(len(each), pa.string())
+            for each in self.cells
+        ]
+        return pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """A number for every different cell as it is stored; -1 where it is missing."""
+        if len({str(each.type) for each in self.cells}) == 1:
+            encoded = pa.concat_arrays(self.cells).dictionary_encode()
+            return np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(), np.int64)
+        return np.unique(np.nan_to_num(self.numbers, nan=-np.inf), return_inverse=True)[1] - 1
+
+
+def is_text(cells: pa.Array) -> bool:
+    """Whether cells are stored as text."""
+    return any(each(cells.type) for each in IS_TEXT)
+
+
+def _sentinels(table: SampledTable) -> Iterator[Notice]:
+    """Numbers, and dates, that are repeated far from all others."""
+    for column in table.columns.values():
+        if not isinstance(column.declared, Column):
+            continue
+        bounds = column.declared.limits if column.declared.has_bounds else None
+        found = sentinels(column.numbers, bounds)
+        if not found:
+            continue
+        written = [_as_stored(column, each.value) for each in found]
+        listed = [_as_stored(column, each) for each in column.declared.missing_codes]
+        line = f"missing: [{', '.join([*listed, *written])}]"
+        yield families.MANY_CELLS(
+            "{columns}: these numbers are repeated, far from all others: {values}.",
+            "If they stand for missing values, write for this column in the contract: {line}. "
+            "Otherwise declare bounds from knowledge of the field, and mind that they decide the "
+            "mean.",
+            mistake="sentinel",
+            columns=(column.name,),
+            values=tuple(
+                f"{text} ({percentage(each.cells / table.rows)} of {table.rows} sampled rows)"
+                for text, each in zip(written, found, strict=True)
+            ),
+            line=line,
+        )
+
+
+def _as_stored(column: SampledColumn, value: float) -> str:
+    """A number of a column as a contract writes it; of dates, the date."""
+    if column.is_date and np.any(where := column.numbers == value):
+        cell = pa.chunked_array(column.cells)[int(np.argmax(where))].as_py()
+        return str(cell)[:10]
+    is_whole = value == np.round(value) and abs(value) < 1e15
+    return str(int(value)) if is_whole else repr(float(value))
+
+
+def _notations(table: SampledTable) -> Iterator[Notice]:
+    """Numbers in another notation than the contract states."""
+    shown = [column for column in table.numeric if not _are_dates(column)]
+    texts = [Texts.of(column.name, column.texts) for column in shown]
+    for found in misread(texts, table.contract.source):
+        yield _misread(found)
+
+
+def _misread(found: Misread) -> Notice:
+    share = percentage(found.share)
+    if found.keys is None and found.ambiguous:
+        return families.MANY_CELLS(
+            "{columns}: some cells have decimal points, and others decimal commas, such as "
+            "{shapes}. Which of the two the mark in 9,999 or 9.999 is ({share} of the cells) "
+            "cannot be decided.",
+            "Export the column again with decimal points and without marks between thousands. "
+            "Otherwise cells of one of the two notations are missing, or other numbers.",
+            mistake="mixed notations",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
+        )
+    if found.keys is None:
+        return families.MANY_CELLS(
+            "{columns}: {share} of the cells have digits, but are not read as numbers. They look "
+            "like: {shapes}.",
+            "They count as missing. Export the column as plain numbers such as 1234.5, or store it "
+            "in a Parquet file as numbers. Decimal commas need a 'separator' that is not a comma.",
+            mistake="notation",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
+        )
+    line = ", ".join(
+        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.keys.items()
+    )
+    if found.ambiguous:
+        return families.MANY_CELLS(
+            "{columns}: all marks are before three digits, as in {shapes} ({share} of the cells). "
+            "If they separate thousands, these cells are read as other numbers, or not at all.",
+            "If so, write under the contract's 'source', next to its 'path' or 'url': {line}.",
+            mistake="notation",
+            line=line,
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
+        )
+    return families.MANY_CELLS(
+        "{columns}: cells are not read as numbers ({share} of one of these columns). They look "
+        "like: {shapes}.",
+        "They count as missing. Write under the contract's 'source', next to its 'path' or 'url': "
+        "{line}.",
+        mistake="notation",
+        line=line,
+        columns=found.columns,
+        share=share,
+        shapes=found.shapes,
+    )
+
+
+_MANY_WORDS = 0.2
+
+
+def _words(table: SampledTable) -> Iterator[Notice]:
+    """Words among numbers: they are missing already, so only many of them are worth a notice."""
+    for column in table.numeric:
+        unread = column.present & np.isnan(column.numbers)
+        texts = column.texts.filter(pa.array(unread))
+        words = pc.sum(pc.invert(pc.match_substring_regex(texts, r"\d"))).as_py() or 0
+        if words > _MANY_WORDS * len(column.numbers):
+            yield families.MANY_CELLS(
+                "{columns}: {share} of the cells are words.",
+                "They count as missing, which is right if they say so, such as 'unknown'. "
+                "Categories are declared as levels.",
+                mistake="words",
+                columns=(column.name,),
+                share=percentage(words / len(column.numbers)),
+            )
+
+
+def _dates(table: SampledTable) -> Iterator[Notice]:
+    """Dates in columns of numbers."""
+    published = (each for each in table.numeric if each.name in table.contract.columns)
+    for column in published:
+        as_text = _are_dates(column)
+        if as_text or _are_numbers_of_dates(column.numbers):
+            yield families.MANY_CELLS(
+                "{columns}: the cells look like {shape}: dates, which are not read as numbers, or "
+                "whose differences are not days.",
+                "Write dates as 2026-11-23, and for this column in the contract, with bounds of "
+                "your own: {line}.",
+                mistake="dates",
+                columns=(column.name,),
+                shape="2026-11-23" if as_text else "20261123",
+                line="{unit: days since 1970-01-01, lower: 1900-01-01, upper: 2030-12-31}",
+            )
+
+
+_ISO = r"^\s*\d{4}-\d\d-\d\d([T ].*)?$"
+_MOSTLY = 0.9
+
+
+def _are_dates(column: SampledColumn) -> bool:
+    texts = column.texts.drop_null()
+    if len(texts) < _FEW_ROWS:
+        return False
+    return (pc.sum(pc.match_substring_regex(texts, _ISO)).as_py() or 0) > _MOSTLY * len(texts)
+
+
+def _are_numbers_of_dates(numbers: NDArray[np.float64]) -> bool:
+    known = numbers[np.isfinite(numbers)]
+    if known.size < _FEW_ROWS or np.any(known != np.round(known)) or len(np.unique(known)) < 10:
+        return False
+    year, month, day = known // 10_000, known // 100 % 100, known % 100
+    fits = (year >= 1800) & (year <= 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return bool(fits.mean() > _MOSTLY and day.max() > 12)
+
+
+def _units(table: SampledTable) -> Iterator[Notice]:
+    for column in table.numeric:
+        if (found := two_units(column.numbers)) is not None:
+            factor, share = found
+            yield families.MANY_CELLS(
+                "{columns}: {share} of the cells are about {factor} times smaller or larger than "
+                "the others, and no cell is between: some may be in another unit.",
+                "Write all cells in one unit before a release.",
+                mistake="two units",
+                columns=(column.name,),
+                factor=round(factor),
+                share=percentage(share),
+            )
+
+
+def _constants(table: SampledTable) -> Iterator[Notice]:
+    names = tuple(
+        column.name
+        for column in table.columns.values()
+        if column.codes.size >= _FEW_ROWS
+        and len(np.unique(column.codes)) == 1
+        and np.isfinite(column.numbers).any()
+    )
+    if names:
+        yield families.MANY_CELLS(
+            "All sampled cells are the same in: {columns}.",
+            "A constant column costs noise and says nothing. Remove it from 'columns', or if a "
+            "pattern matches it write: {line}.",
+            mistake="constant",
+            columns=names[:_MOST_NAMED],
+            line=_exclude(names),
+        )
+
+
+def _exclude(names: Sequence[str]) -> str:
+    quoted = ", ".join(json.dumps(name, ensure_ascii=False) for name in names[:_MOST_NAMED])
+    return f"exclude: [{quoted}]"
+
+
+def _copies(table: SampledTable) -> Iterator[Notice]:
+    """Columns that equal another one, of which one is enough."""
+    first = dict[bytes, str]()
+    for column in table.columns.values():
+        if column.codes.size < _FEW_ROWS or len(np.unique(column.codes)) < 3:
+            continue
+        values = np.nan_to_num(column.numbers, nan=-np.inf) if column.is_numeric else column.codes
+        earlier = first.setdefault(values.tobytes(), column.name)
+        if earlier != column.name:
+            yield families.MANY_CELLS(
+                "The columns {columns} have the same cells in all sampled rows.",
+                "Publish one of them. If a pattern matches the other, write: {line}.",
+                mistake="copy",
+                columns=(earlier, column.name),
+                line=_exclude((column.name,)),
+            )
+
+
+_ID_NAME = re.compile(
+    r"(?i)(.*[_\W])?(id|ids|uuid|guid|index|rownames?|row_?number|rn|nr)"
+    r"|unnamed: 0|__index_level_\d__|x\.?1?"
+)
+
+
+def _identifiers(table: SampledTable) -> Iterator[Notice]:
+    """Columns of numbers or levels of which nearly every cell is different."""
+    names = tuple(column.name for column in table.columns.values() if _is_identifier(column))
+    if names:
+        yield families.MANY_CELLS(
+            "Nearly every cell is different, as of an identifier, in: {columns}.",
+            "An identifier says nothing in sums. Remove it from 'columns', or if a pattern matches "
+            "it write: {line}.",
+            mistake="identifier",
+            columns=names[:_MOST_NAMED],
+            line=_exclude(names),
+        )
+
+
+def _is_identifier(column: SampledColumn) -> bool:
+    known = column.codes[column.codes >= 0]
+    if known.size < 100 or len(np.unique(known)) < 0.98 * known.size:
+        return False
+    if not column.is_numeric:
+        return not column.is_date
+    numbers = column.numbers[np.isfinite(column.numbers)]
+    if numbers.size < 100 or np.any(numbers != np.round(numbers)):
+        return False
+    steps = np.diff(numbers)
+    counts_rows = np.mean(steps == 1) > 0.9 or bool((steps > 0).all())
+    alike = (
+        len({len(str(int(abs(each)))) for each in numbers[:1000]}) == 1 and abs(numbers[0]) >= 1e5
+    )
+    return bool(counts_rows or alike or _ID_NAME.fullmatch(column.name) is not None)
+
+
+def _persons(table: SampledTable) -> Iterator[Notice]:
+    """Ids of persons that differ from another one only in zeros at the beginning or the end."""
+    name = table.contract.person_column
+    if name is None:
+        return
+    texts = [each.cast(pa.string()) for each in table.cells(name) if is_text(each)]
+    spellings: dict[str, set[str]] = {}
+    for text in pa.chunked_array(texts, pa.string()).drop_null().unique().to_pylist():
+        plain = text.strip().casefold()
+        bare = re.sub(r"^0+(?=\w)|\.0+$", "", re.sub(r"(?<=\D)0+(?=\d)", "", plain))
+        spellings.setdefault(bare, set()).add(plain)
+    alike = sum(len(each) for each in spellings.values() if len(each) > 1)
+    if alike:
+        yield families.PERSON_IDS(
+            "{alike} of {ids} sampled ids in '{column}' differ from another id only in zeros, as "
+            "7 and 007 do.",
+            "The guarantee is for each spelling: it does not hold for a person with two of them. "
+            "Write every id in one way before a release.",
+            mistake="alike",
+            columns=(name,),
+            alike=alike,
+            ids=sum(map(len, spellings.values())),
+            column=name,
+        )
+
+
+_TOTALS = re.compile(
+    r"(?i)\W*(grand |sub)?(total|totals|sum|summe|gesamt|insgesamt|somme|suma|totale)\W*"
+)
+_TIMES_LARGEST = 5.0
+
+
+def _totals(table: SampledTable) -> Iterator[Notice]:
+    """Last rows that are sums of the others."""
+    files = [each.file for each in table.samples if each.has_last and _ends_in_total(table, each)]
+    if files:
+        yield families.UNUSABLE_LINES(
+            "The last row looks like a total of all others: {files}.",
+            "It would count as a row. Remove it from the file before a release.",
+            mistake="total row",
+            columns=(),
+            files=tuple(files[:_MOST_NAMED]),
+        )
+
+
+def _ends_in_total(table: SampledTable, sample: RawSample) -> bool:
+    one = SampledTable(table.contract, [sample])
+    if sample.cells.num_rows < 10:
+        return False
+    last = [each[-1].as_py() for each in sample.cells.columns]
+    labelled = any(isinstance(x, str) and _TOTALS.fullmatch(x.strip()) for x in last)
+    sums, much_larger, columns = 0, 0, 0
+    for column in one.numeric:
+        *others, total = column.numbers.tolist()
+        known = np.array([x for x in others if np.isfinite(x)])
+        if not np.isfinite(total) or known.size < 9 or len(np.unique(known)) < 2 or known.min() < 0:
+            continue
+        columns += 1
+        sums += sample.complete and abs(total - known.sum()) <= 1e-6 * abs(total)
+        much_larger += total > _TIMES_LARGEST * known.max()
+    enough = 1 if labelled else 2
+    return max(sums, 0 if sample.complete and not labelled else much_larger) >= min(
+        enough, max(columns, 1)
+    ) or bool(labelled and columns == 0)
+
+
+_MANY_DUPLICATES, _MORE_THAN_CHANCE = 0.01, 10.0
+
+
+def _duplicates(table: SampledTable) -> Iterator[Notice]:
+    """Rows that occur twice, more often than by chance."""
+    columns, rows = [*table.columns.values()], _hashed_rows(table)
+    if rows.size < _FEW_ROWS:
+        return
+    files = np.split(rows, _ends([each.cells for each in table.samples]))
+    whole = [
+        part.tobytes()
+        for part, sample in zip(files, table.samples, strict=True)
+        if sample.complete and len(np.unique(part)) >= _FEW_ROWS
+    ]
+    half = rows.size // 2
+    appended = 2 * half == rows.size and np.array_equal(rows[:half], rows[half:])
+    if len(set(whole)) < len(whole) or (appended and len(np.unique(rows)) >= _FEW_ROWS):
+        yield families.UNUSABLE_LINES(
+            "All rows of a file occur twice, in the same order.",
+            "Every row counts, and the guarantee is for one of two rows alone. Remove the second "
+            "copy before a release.",
+            mistake="duplicates",
+            columns=(),
+        )
+        return
+    share = 1 - len(np.unique(rows)) / rows.size
+    rarest = sorted(_chance_of_a_pair(column.codes) for column in columns)[:2]  # others depend
+    by_chance = rows.size * math.prod(rarest)
+    if share > max(_MANY_DUPLICATES, _MORE_THAN_CHANCE * by_chance):
+        yield families.UNUSABLE_LINES(
+            "{share} of the sampled rows equal another row in all columns.",
+            "If they are records that were written twice, remove the second ones before a "
+            "release: every row counts.",
+            mistake="duplicates",
+            columns=(),
+            share=percentage(share),
+        )
+
+
+def _chance_of_a_pair(codes: NDArray[np.int64]) -> float:
+    """The chance that two rows have the same cell."""
+    counts = np.unique(codes, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1)).sum() / (codes.size * (codes.size - 1.0)))
+
+
+def _hashed_rows(table: SampledTable) -> NDArray[np.uint64]:
+    """A number for every row, the same for rows with the same cells in all columns."""
+    columns = [column.codes for column in table.columns.values()]
+    if (persons := table.contract.person_column) is not None:
+        texts = [each.cast(pa.string()) for each in table.cells(persons)]
+        encoded = pa.concat_arrays(texts).dictionary_encode()
+        columns.append(pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64))
+    rows = np.zeros(table.rows, np.uint64)
+    for codes in columns:
+        rows = (rows ^ codes.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        rows ^= rows >> np.uint64(29)
+    return rows
+
+
+_LEAST_LEVEL, _LEAST_LEVEL_SHARE, _MOST_LEVELS = 5, 0.002, 20
+
+
+def _levels(table: SampledTable) -> Iterator[Notice]:
+    """Cells that are not a declared level: other spellings of one, or levels that are missing."""
+    for column in table.columns.values():
+        declared = column.declared.categories
+        unknown = column.present & np.isnan(column.numbers)
+        if declared is None or not unknown.any() or _is_identifier(column):
+            continue
+        cells = Counter[str]()
+        for each, kept in zip(column.cells, np.split(unknown, _ends(column.cells)), strict=True):
+            for value in each.filter(pa.array(kept)).value_counts():
+                cells[str(value["values"].as_py())] += value["counts"].as_py()
+        known = {_plain_form(each): each for each in level_names(declared)}
+        spelt = {text: known[_plain_form(text)] for text in cells if _plain_form(text) in known}
+        if spelt:
+            count = sum(cells[text] for text in spelt)
+            yield families.MANY_CELLS(
+                "{columns}: {share} of the cells differ from a declared level only in capitals, "
+                "blanks or the form of accents.",
+                "They count as no level. {remedy}",
+                mistake="spelling of levels",
+                columns=(column.name,),
+                share=percentage(count / len(unknown)),
+                remedy=table.remedy_of_levels(groups := _groups(level_names(declared), spelt)),
+                line=groups if table.shows_levels else None,
+            )
+        least = max(_LEAST_LEVEL, _LEAST_LEVEL_SHARE * len(unknown))
+        others = {k: v for k, v in cells.items() if k not in spelt and v >= least}
+        if not others:
+            continue
+        shown = sorted(others, key=lambda each: (-others[each], each))[:_MOST_LEVELS]
+        number = isinstance(declared[0], str)
+        listed = [*map(_quoted if number else str, [*level_names(declared), *shown])]
+        yield families.MANY_CELLS(
+            "{columns}: {share} of the cells are not a declared level; {count} other values are "
+            "frequent.",
+            "They may be levels that the field knows. {remedy}",
+            mistake="unknown levels",
+            columns=(column.name,),
+            share=percentage(sum(others.values()) / len(unknown)),
+            count=len(others),
+            remedy=table.remedy_of_levels(line := f"levels: [{', '.join(listed)}]"),
+            line=line if table.shows_levels else None,
+        )
+
+
+def _ends(parts: Sequence[Any]) -> NDArray[np.int64]:
+    """Where all parts but the last one end, if they follow each other."""
+    return np.cumsum([len(each) for each in parts])[:-1]
+
+
+def _plain_form(text: str) -> str:
+    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text)).casefold()
+
+
+def _groups(levels: Sequence[str], spelt: Mapping[str, str]) -> str:
+    groups = {level: [level, *sorted(x for x in spelt if spelt[x] == level)] for level in levels}
+    parts = (f"{_quoted(k)}: [{', '.join(map(_quoted, v))}]" for k, v in groups.items())
+    return f"levels: {{{', '.join(parts)}}}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# What is looked for; each is one function of a table.
+LOOKS: tuple[Callable[[SampledTable], Iterator[Notice]], ...] = (
+    _sentinels,
+    _notations,
+    _words,
+    _dates,
+    _units,
+    _levels,
+    _identifiers,
+    _persons,
+    _totals,
+    _duplicates,
+    _constants,
+    _copies,
+)
