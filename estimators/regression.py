@@ -12,15 +12,8 @@ from pydantic import BeforeValidator, model_validator
 
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.linear.design import (
-    Design,
-    Terms,
-    all_others,
-    check_formula,
-    design,
-    parse_formula,
-    predictor_names,
-)
+from gramercy.estimators.linear.design import Design, ReleasedColumns
+from gramercy.estimators.linear.formula import Terms, check_formula, outcome_of, parse_formula
 from gramercy.estimators.linear.least_squares import Regression, regression
 from gramercy.estimators.table_units import mean_weight
 from gramercy.estimators.uncertainty.jackknife import (
@@ -48,7 +41,9 @@ class LinearRegression(Estimator):
     ----------
     formula
         Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one, with
-        backticks around names that are not words. The intercept is always included.
+        backticks around names that are not words. The intercept is always included. Functions and
+        products, such as ``log1p(a)``, ``a:b`` or ``I(a > 1000)``, are columns that the release
+        derives so; ``.`` leaves them out if it has their inputs.
     outcome, predictors
         The same as names of columns, in place of a formula; predictors are a list or a text with
         commas, and by default all other columns.
@@ -102,9 +97,10 @@ class LinearRegression(Estimator):
         ``fitted``, the coefficient for prediction, and whether it is ``known``; with `selection`,
         also whether the term is ``selected``. ``standardised``: the same in standard deviations.
         ``fit``: R squared of the fitted coefficients, residual standard deviation, and the numbers
-        in use. ``terms``: the outcome, and the reference of each column of levels. Raises
-        RequestError if rows were divided by their length, there is no intercept, or a column is
-        unknown.
+        in use. ``terms``: the outcome, the reference of each column of levels, how derived columns
+        are computed, and the columns that ``.`` leaves out. If the outcome is ``log1p`` of a
+        column, see `with_ratios`. Raises RequestError if rows were divided by their length, there
+        is no intercept, or a column is unknown or not released.
         """
         return self.estimate_of(evidence, *self.design_and_result(evidence))
 
@@ -129,6 +125,20 @@ class LinearRegression(Estimator):
             "factor for heavy tails": np.nan if result is None else result.tails,
             "folds": float(len(evidence.folds)) if has_jackknife(evidence) else 1.0,
         }
+        outcome = evidence.columns[columns.outcome]
+        if is_log(outcome):
+            coefficients = with_ratios(coefficients)
+        derived = {
+            evidence.names[index]: each.derived.in_words
+            for index in columns.columns
+            if isinstance(each := evidence.columns[index], ColumnFacts) and each.derived
+        }
+        roles = [
+            ("outcome", evidence.names[columns.outcome], ""),
+            *(("reference", name, level) for name, level in columns.references.items()),
+            *(("derived", name, words) for name, words in derived.items()),
+            *(("left out", name, "") for name in columns.left_out),
+        ]
         tables = {
             "coefficients": coefficients,
             "standardised": standardised(result, coefficients),
@@ -139,13 +149,7 @@ class LinearRegression(Estimator):
                     "errors": describe_sampling(evidence),
                 }
             ),
-            "terms": pd.DataFrame(
-                {
-                    "role": ["outcome", *["reference"] * len(columns.references)],
-                    "column": [evidence.names[columns.outcome], *columns.references],
-                    "level": ["", *columns.references.values()],
-                }
-            ),
+            "terms": pd.DataFrame(roles, columns=["role", "column", "level"]),
         }
         tuning = {"level": self.level, "terms": float(len(labels))}
         if result is not None:
@@ -162,19 +166,39 @@ class LinearRegression(Estimator):
     def _design(
         self, names: Sequence[str], columns: Sequence[ColumnFacts | LevelsFacts | None]
     ) -> Design:
-        table = predictor_names(columns)
+        released, left_out = ReleasedColumns(names, columns), list[str]()
         if self.formula is not None:
-            terms = parse_formula(self.formula, table)
+            others, left_out = released.others(outcome_of(self.formula))
+            terms = parse_formula(self.formula, others)
         elif self.outcome is None:
             raise families.ANALYSIS(
                 "A regression needs an outcome.",
                 "Give a 'formula', such as 'y ~ a + b', or an 'outcome'.",
             )
         elif self.predictors is None:
-            terms = all_others(self.outcome, table)
+            others, left_out = released.others(self.outcome)
+            terms = Terms(self.outcome, tuple(others), all_others=True)
         else:
             terms = Terms(self.outcome, tuple(dict.fromkeys(self.predictors)))
-        return design(terms, names, columns)
+        return released.design(terms, left_out if terms.all_others else ())
+
+
+def is_log(outcome: ColumnFacts | LevelsFacts | None) -> bool:
+    """Whether the column is ``log1p`` of another."""
+    derived = outcome.derived if isinstance(outcome, ColumnFacts) else None
+    return derived is not None and derived.transform == "log1p"
+
+
+def with_ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """Coefficients of a logarithm, and what they mean in its own units.
+
+    ``ratio``, with ``ratio_lower`` and ``ratio_upper``: of the geometric means of 1 + the outcome
+    for one unit more of the term, given all others. The intercept has none.
+    """
+    names = {"ratio": "coefficient", "ratio_lower": "lower", "ratio_upper": "upper"}
+    with np.errstate(over="ignore"):
+        ratios = {name: np.exp(table[of]) for name, of in names.items()}
+    return table.assign(**{name: each.mask(table.index == 0) for name, each in ratios.items()})
 
 
 LOST = "noise or clipping hides the outcome"

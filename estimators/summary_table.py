@@ -13,6 +13,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.accuracy.clipped_means import largest_shifts
 from gramercy.estimators.caveats import caveats, caveats_table, kinds_of
 from gramercy.estimators.contingency import group_means, table_frame
+from gramercy.estimators.derived_columns import in_units_of_inputs, with_units_of_inputs
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.released_table import ReleasedTable
@@ -43,10 +44,11 @@ class SummaryTable(Estimator):
     Notes
     -----
     Tables: ``columns``, one line for each numeric column; ``levels``, counts and shares of the
-    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given;
-    ``caveats``, what the numbers do not say, if there is something. Cells
-    are clamped to the bounds, which are in the table. Intervals cover noise and sampling, and
-    ``caveat`` has what they cannot cover: the kinds of `estimators.caveats`.
+    levels; ``quantiles``, if the release publishes histograms; ``derived``, what derived columns
+    say in the units of their inputs, see `estimators.derived_columns`; ``groups``, if `by` is
+    given; ``caveats``, what the numbers do not say, if there is something. Cells are clamped to the
+    bounds, which are in the table. Intervals cover noise and sampling, and ``caveat`` has what they
+    cannot cover: the kinds of `estimators.caveats`.
 
     If rows were clipped, a row beyond the radius counts less than others; ``mean_weight`` is 1 if
     there are none, and ``clipping`` bounds how far a mean may therefore be from that of equally
@@ -80,7 +82,11 @@ class SummaryTable(Estimator):
             tables["levels"] = _levels(known, list(dict.fromkeys(facts)), self.level, self.target)
         quantiles = known.quantiles(level=self.level)
         if len(quantiles):
-            tables["quantiles"] = quantiles
+            names = ("value", "lower", "upper")
+            tables["quantiles"] = with_units_of_inputs(quantiles, evidence.columns, names)
+        derived = in_units_of_inputs(evidence, units, self.level, self.target)
+        if len(derived):
+            tables["derived"] = derived
         if self.by is not None:
             by = _column_of_levels(evidence.columns, self.by)
             tables["groups"] = group_means(evidence, units, by, self.level)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import population
 from benchmarks.analyses.surveys import SURVEYS, survey
+from benchmarks.analyses.transforms import TITLES, amounts
 from benchmarks.cells import Cell, usable
 
 QUICK_RELEASES = 2
@@ -40,7 +42,11 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]
 
 def measure(cell: Cell, times: int) -> Result:
     """Measure `times` releases; the seed depends on the cell only."""
-    source = survey(cell.table) if cell.table in SURVEYS else population(cell.table)
+    sources: dict[str, Callable[[str], Any]] = {
+        **dict.fromkeys(SURVEYS, survey),
+        **dict.fromkeys(TITLES, amounts),
+    }
+    source = sources.get(cell.table, population)(cell.table)
     rng = cell.generator()
     forms = METHODS[cell.method].scores(source, cell.epsilon, rng, times)
     scores = {

@@ -11,6 +11,7 @@ from benchmarks.analyses import (
     procedures,
     regressions,
     synthetic_rows,
+    transforms,
 )
 from benchmarks.analyses.surveys import SURVEYS
 from benchmarks.analyses.tables import FOLDED, PAIRS
@@ -38,8 +39,8 @@ class Method:
     title, note
         On the page.
     scores
-        Scores by form, of a `Population` or `Survey`, an epsilon, a generator and a number of
-        releases.
+        Scores by form, of a `Population`, `Survey` or `Amounts`, an epsilon, a generator and a
+        number of releases.
     tables, epsilons
         Those that it is measured on.
     peer
@@ -194,4 +195,19 @@ SYNTHETIC: Mapping[str, Method] = {
         releases=10,
     ),
 }
-METHODS: Mapping[str, Method] = {**REGRESSIONS, **FOLDS, **ONE_REGRESSOR, **COMPONENTS, **SYNTHETIC}
+DERIVED: Mapping[str, Method] = {
+    "derived columns": Method(
+        "Gramercy, private constants",
+        "`scaling: private`, at delta = 1e-6, of the same samples for every form",
+        transforms.of_forms,
+        transforms.available(),
+    ),
+}
+METHODS: Mapping[str, Method] = {
+    **REGRESSIONS,
+    **FOLDS,
+    **ONE_REGRESSOR,
+    **COMPONENTS,
+    **SYNTHETIC,
+    **DERIVED,
+}

@@ -27,6 +27,7 @@ from benchmarks.analyses.lines import (
 )
 from benchmarks.analyses.methods import (
     COMPONENTS,
+    DERIVED,
     EPSILONS,
     FOLDED_EPSILONS,
     FOLDS,
@@ -37,6 +38,8 @@ from benchmarks.analyses.methods import (
 )
 from benchmarks.analyses.surveys import SURVEYS, TITLES
 from benchmarks.analyses.tables import FOLDED, MANY
+from benchmarks.analyses.transforms import FORMS
+from benchmarks.analyses.transforms import TITLES as AMOUNTS
 from benchmarks.cells import Benchmark, Cell, read_results
 from benchmarks.pages import figure, table, write_page
 from benchmarks.statistics.comparisons import geometric_mean
@@ -70,6 +73,7 @@ def _page(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield from one_regressor_section(results)
     yield from components_section(results)
     yield from synthetic_section(results)
+    yield from derived_section(results)
 
 
 def _regressions(lines: Lines) -> Iterator[str]:
@@ -404,6 +408,54 @@ def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
 
 def _is_measured(results: Mapping[Cell, Result], table: str, method: str) -> bool:
     return any((cell.table, cell.method) == (table, method) for cell in results)
+
+
+_DERIVED = {
+    "best": "R squared without privacy",
+    "r_squared": "R squared",
+    "error": "error of coefficients",
+    "known": "known",
+    "coverage": "coverage",
+    "correlation": "error of the correlation",
+    "correlation coverage": "its coverage",
+    "mean": "error of the mean",
+    "mean coverage": "its coverage",
+    "others": "error of other correlations",
+}
+
+
+def derived_section(results: Mapping[Cell, Result]) -> Iterator[str]:
+    """Yield the section."""
+    (method,) = DERIVED.values()
+    yield "## Amounts with long tails, and columns derived from them\n"
+    yield (
+        f"Tables of an amount x, other predictors, and an outcome; {method.note}, "
+        f"{method.releases} releases a cell. A form is what is published in place of x: x itself, "
+        "a function of it, log1p(x) with the indicator of x != 0, or both x and log1p(x), of which "
+        "the regression uses the second. `R squared` is that of predictions from a release in the "
+        "population, and `without privacy` that of least squares with the same columns: it shows "
+        "what the form can say at all. Errors are root mean squares. That of coefficients is in "
+        "standard deviations, of those of the amount alone, of which a share is `known`; that of "
+        "the mean is relative to the mean transformed back: a geometric mean of 1 + x, minus 1, is "
+        "not the mean of x, so these lines compare how well each is known, and nothing else. "
+        "Coverage is of 95% intervals for the population. `other correlations` are those of the "
+        "columns that are not derived from x.\n"
+    )
+    for name, title in AMOUNTS.items():
+        body = []
+        for epsilon in EPSILONS:
+            result = results.get(Cell(name, epsilon, next(iter(DERIVED))))
+            for form in FORMS if result else ():
+                scores = result.scores[form] if result else {}
+                shown = (_derived_number(of, scores.get(of)) for of in _DERIVED)
+                body.append((f"{epsilon:g}", form, *shown))
+        if body:
+            yield f"{name}: {title}.\n"
+            yield from table(("epsilon", "form", *_DERIVED.values()), body)
+
+
+def _derived_number(of: str, value: float | None) -> str:
+    return number(value, percent=of == "known" or of.endswith("coverage"))
 
 
 MARKS = {

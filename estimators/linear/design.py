@@ -1,150 +1,28 @@
-"""The columns that a formula names. It is parsed, and never evaluated on data.
+"""From the terms of a regression to the columns of the released matrix.
 
-Formulas are those of R and of statsmodels: ``y ~ a + b``, ``y ~ .`` for all other columns,
-``y ~ . - c``, and backticks around names that are not words. ``C(x)`` is the same as ``x``: a
-column of levels is always coded by its levels. The intercept is always part of the regression.
-
-Products and functions of columns, ``a:b`` or ``log(a)``, are refused: a second moment does not
-contain them.
+A column of levels is a column of zeros and ones for each level but the first one declared, the
+reference. Rows without a declared level count with the reference. A function of columns, such as
+``log1p(a)`` or ``a:b``, is the column of the release that is derived so, whatever its name; a
+product with a column of levels is a column for each level but the reference.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
 
 from gramercy.common.similar_names import most_similar_first
+from gramercy.estimators.linear.formula import Function, Named, Terms, in_words
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.derived import DerivedFacts, transform_of
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
-if TYPE_CHECKING:
-    from formulaic.parser.types import Term, Token
-
-
-def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:
-    return families.FORMULA(
-        "The formula '{formula}' cannot be read: {reason}.",
-        "Write 'y ~ a + b', or 'y ~ .' for all other columns; put backticks around names that are "
-        "not words.",
-        formula=formula,
-        reason=reason,
-    )
-
-
-_CATEGORICAL = re.compile(r"C\(\s*(?:`([^`]*)`|([^\s(),`]+))\s*\)")
-_KINDS = {"lookup": "name", "python": "python", "literal": "value"}  # of factors, as of tokens
-_STYLING = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")  # how formulaic marks the place of an error
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The columns of a regression by name."""
-
-    outcome: str  # left-hand side
-    # right-hand side, in order, without repetitions; empty for an intercept alone
-    predictors: tuple[str, ...]
-    excluded: tuple[str, ...] = ()  # columns after a minus sign
-
-
-def check_formula(formula: str) -> None:
-    """Check the syntax of a formula, without knowing the columns.
-
-    Raises InvalidValue if it cannot be parsed, or has terms that are not columns.
-    """
-    _terms(formula, ())
-
-
-def parse_formula(formula: str, columns: Sequence[str]) -> Terms:
-    """The columns in a formula.
-
-    `formula`: such as ``y ~ a + b``. `columns`: names that ``.`` stands for, except the outcome.
-    Raises InvalidValue if it cannot be parsed, or has terms that are not columns.
-    """
-    others = all_others(_terms(formula, columns).outcome, columns)
-    return _terms(formula, others.predictors)
-
-
-def all_others(outcome: str, columns: Sequence[str]) -> Terms:
-    """All columns but the outcome, and but the column of which it is a level."""
-    others = [name for name in columns if name != outcome and not is_level_of(outcome, name)]
-    return Terms(outcome, tuple(others))
-
-
-def is_level_of(name: str, column: str) -> bool:
-    """Whether a name such as ``kind=a`` is that of a level of the column."""
-    return name.startswith(f"{column}=")
-
-
-def _terms(formula: str, columns: Sequence[str]) -> Terms:
-    sides, tokens = _parsed(formula, columns)
-    left, right = getattr(sides, "lhs", ()), getattr(sides, "rhs", ())
-    if not hasattr(sides, "lhs") or isinstance(right, tuple) or len(left) != 1:
-        raise _formula_not_parsed(formula, "it must have the form 'outcome ~ predictors'")
-    (outcome,) = (_column(formula, term) for term in left)
-    predictors = [_column(formula, term) for term in right]
-    if outcome is None:
-        raise _formula_not_parsed(formula, "its outcome must be a column")
-    if None not in predictors:
-        raise families.FORMULA(
-            "The formula '{formula}' removes the intercept.",
-            "Leave out '- 1' and '0 +': moments are about the means.",
-            formula=formula,
-        )
-    names = tuple(dict.fromkeys(name for name in predictors if name is not None))
-    if outcome in names:
-        raise wordings.outcome_predicts_itself(outcome)
-    mentioned = [_name(token.token, token.kind.value) for token in tokens]
-    excluded = [name for name in mentioned if name is not None and name not in (outcome, *names)]
-    return Terms(outcome, names, tuple(dict.fromkeys(excluded)))
-
-
-def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, list[Token]]:
-    from formulaic.errors import FormulaicError  # takes half a second to import
-    from formulaic.parser import DefaultFormulaParser
-
-    available = {"__formulaic_variables_available__": list(columns)}
-    parser = DefaultFormulaParser()
-    try:
-        return parser.get_terms(formula, context=available), list(parser.get_tokens(formula))
-    except (FormulaicError, SyntaxError) as error:
-        reason = _STYLING.sub("", str(error)).partition("\n")[0].rstrip(".")
-    raise _formula_not_parsed(formula, reason)
-
-
-def _column(formula: str, term: Term) -> str | None:
-    """The column that a term names; None for the intercept."""
-    factors = [(str(factor.expr), str(factor.eval_method.value)) for factor in term.factors]
-    if factors == [("1", "literal")]:
-        return None
-    name = _name(factors[0][0], _KINDS[factors[0][1]]) if len(factors) == 1 else None
-    if name is None:
-        raise families.FORMULA(
-            "'{term}' in the formula '{formula}' is not a column: a second moment contains no "
-            "products and no other functions of columns.",
-            "Use columns as they are. The curator can publish such a term as a column of its own.",
-            formula=formula,
-            term=":".join(text for text, _ in factors),
-        )
-    return name
-
-
-def _name(text: str, kind: str) -> str | None:
-    """The column in ``x`` or ``C(x)``; None if a token names no column."""
-    if kind == "name":
-        return text
-    categorical = _CATEGORICAL.fullmatch(text) if kind == "python" else None
-    return categorical[1] or categorical[2] if categorical else None
-
-
-# From the columns of a regression to the columns of the released matrix.
-#
-# A column of levels is a column of zeros and ones for each level but the first one declared, the
-# reference. Rows without a declared level count with the reference.
-
 Facts = ColumnFacts | LevelsFacts | None
+_SEVERAL_TERMS = ("spline", "polynomial")
 
 
 @dataclass(frozen=True)
@@ -155,6 +33,8 @@ class Design:
     regressors: tuple[int, ...]  # indices of the k regressors, without the intercept
     # the reference level of each predictor with levels
     references: Mapping[str, str] = field(default_factory=dict)
+    # columns that `.` leaves out, because they are computed from others, or from the outcome
+    left_out: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[int]:
@@ -162,51 +42,190 @@ class Design:
         return [self.outcome, *self.regressors]
 
 
-def predictor_names(columns: Sequence[Facts]) -> list[str]:
-    """Names of the table's columns, in order: what ``.`` stands for."""
-    return list(dict.fromkeys(facts.name for facts in columns if facts is not None))
+@dataclass(frozen=True)
+class ReleasedColumns:
+    """The columns of a released matrix, by what an analyst may call them.
 
-
-def design(terms: Terms, names: Sequence[str], columns: Sequence[Facts]) -> Design:
-    """The design of a regression.
-
-    `terms`: columns by name. A level such as ``kind=a`` may be named too. `names`, `columns`: names
-    of the matrix columns, and the table column of each. Raises RequestError if a column is unknown,
-    the outcome has levels, or the outcome is also a predictor.
+    Parameters
+    ----------
+    names, columns
+        Names of the matrix columns, and the table column of each; None for the intercept.
     """
-    table = predictor_names(columns)
-    known = [*table, *(name for name in names[1:] if name not in table)]
-    for name in (terms.outcome, *terms.predictors, *terms.excluded):
-        if name not in known:
+
+    names: Sequence[str]
+    columns: Sequence[Facts]
+
+    @property
+    def table(self) -> list[str]:
+        """Names of the table's columns, in order."""
+        return list(dict.fromkeys(facts.name for facts in self.columns if facts is not None))
+
+    def design(self, terms: Terms, left_out: Sequence[str] = ()) -> Design:
+        """The design of a regression.
+
+        `terms`: columns by name, a level such as ``kind=a``, or functions of columns. `left_out`:
+        see `others`. Raises RequestError if a column is unknown or not released, the outcome has
+        levels, or the outcome is also a predictor.
+        """
+        (outcome, *others), removed = self.indices(terms.outcome), set[int]()
+        if others or self._has_levels(terms.outcome):
             raise families.ANALYSIS(
-                "The release has no column '{column}'.",
-                "Its columns, most similar first: {known}.",
-                column=name,
-                known=most_similar_first(name, known),
+                "The outcome '{column}' has levels.",
+                "Name one level, for the share of rows that have it: {levels}.",
+                column=in_words(terms.outcome),
+                levels=tuple(self.names[i] for i in (outcome, *others)),
             )
-    outcome = _indices(terms.outcome, names, columns)
-    if len(outcome) != 1 or names[outcome[0]] != terms.outcome:
-        raise families.ANALYSIS(
-            "The outcome '{column}' has levels.",
-            "Name one level, for the share of rows that have it: {levels}.",
-            column=terms.outcome,
-            levels=tuple(names[i] for i in outcome),
+        for term in terms.excluded:
+            removed.update(self.indices(term))
+        regressors, references = list[int](), dict[str, str]()
+        for term in terms.predictors:
+            indices = self.indices(term, terms.predictors)
+            if isinstance(term, str) and self._has_levels(term):
+                references[term] = self.names[indices[0]].removeprefix(f"{term}=")
+                indices = indices[1:]
+            regressors += [index for index in indices if index not in removed]
+        regressors = list(dict.fromkeys(regressors))
+        named = any(is_level_of(self.names[outcome], name) for name in references)
+        if outcome in regressors or named:
+            raise wordings.outcome_predicts_itself(self.names[outcome])
+        names = {self.names[index] for index in regressors}
+        return Design(
+            outcome, tuple(regressors), references, tuple(n for n in left_out if n not in names)
         )
-    regressors, references = list[int](), dict[str, str]()
-    for name in terms.predictors:
-        indices = _indices(name, names, columns)
-        if names[indices[0]] != name:  # a column of levels, not one of its levels
-            references[name] = names[indices[0]].removeprefix(f"{name}=")
-            indices = indices[1:]
-        regressors += indices
-    regressors = list(dict.fromkeys(regressors))
-    named = any(is_level_of(terms.outcome, name) for name in references)
-    if outcome[0] in regressors or named:
-        raise wordings.outcome_predicts_itself(terms.outcome)
-    return Design(outcome[0], tuple(regressors), references)
+
+    def others(self, outcome: Named) -> tuple[list[str], list[str]]:
+        """The columns that ``.`` stands for, and those that it leaves out.
+
+        These are the columns that are computed from others of the release, and all that share an
+        input with the outcome: a logarithm beside its own argument explains nothing, and nobody
+        asked for products.
+        """
+        (at, *_) = self.indices(outcome)
+        name = self.names[at]
+        own, released = set(self._sources(at)), set(self.table)
+        used, left_out = list[str](), list[str]()
+        for each in self.table:
+            if each == name or is_level_of(name, each):
+                continue
+            (first, *_) = self.indices(each)
+            sources, derived = self._sources(first), first in self._derived
+            related = bool(own.intersection(sources)) and (derived or at in self._derived)
+            from_released = derived and released.issuperset(sources)
+            (left_out if related or from_released else used).append(each)
+        return used, left_out
+
+    def indices(self, term: Named, beside: Sequence[Named] = ()) -> list[int]:
+        """The matrix columns of a table column, of a level, or of a function of columns.
+
+        `beside`: other terms. If the number in a product with levels is among them, the reference
+        has no column: the others are differences from it. Otherwise each level has its own.
+        """
+        if isinstance(term, str):
+            return self._of_name(term, beside)
+        if found := list(self._of_function(term, beside)):
+            return found
+        known = {*self.table, *self.names[1:], *self._inputs}
+        for column in term.inputs:
+            if column not in known:
+                raise self._unknown(column)
+        raise families.ANALYSIS(
+            "The release has no column for '{term}'.",
+            "The curator can publish it, by this line under 'columns' in the contract: {line}",
+            term=in_words(term),
+            line=term.line,
+        )
+
+    @property
+    def _inputs(self) -> Iterator[str]:
+        """The columns from which others are computed; they need not be released themselves."""
+        for index in range(len(self.columns)):
+            yield from self._sources(index)
+
+    def _of_name(self, name: str, beside: Sequence[Named]) -> list[int]:
+        of_table = [k for k, each in enumerate(self.columns) if each and each.name == name]
+        if of_table:
+            return of_table
+        if name in self.names[1:]:
+            return [list(self.names).index(name)]
+        # Products with a column of levels, and splines, are several columns of one name.
+        several = re.compile(re.escape(name) + r"(=.*|_[0-9]+)")
+        found = [k for k, facts in self._derived.items() if several.fullmatch(self.names[k])]
+        if not found:
+            raise self._unknown(name)
+        facts = self._derived[found[0]]
+        if facts.transform != "product":
+            return found
+        sources = tuple(self._sources(found[0]))
+        return list(self._of_function(Function("product", sources), beside)) or found
+
+    def _unknown(self, name: str) -> RequestError:
+        known = [*self.table, *(each for each in self.names[1:] if each not in self.table)]
+        return families.ANALYSIS(
+            "The release has no column '{column}'.",
+            "Its columns, most similar first: {known}.",
+            column=name,
+            known=most_similar_first(name, known),
+        )
+
+    def _of_function(self, term: Function, beside: Sequence[Named]) -> Iterator[int]:
+        """The columns that are derived as the term says; none unless there is one for each level.
+
+        A spline or a polynomial is the column itself, and the terms that are derived from it.
+        """
+        if term.transform in _SEVERAL_TERMS:
+            found = [
+                index
+                for index, facts in self._derived.items()
+                if (facts.transform.split()[0], facts.inputs) == (term.transform, term.inputs)
+            ]
+            yield from [k for k, name in enumerate(self.names) if (name,) == term.inputs and found]
+            yield from found
+            return
+        inputs = []
+        for own in term.inputs:
+            others = {each for each in term.inputs if each != own}
+            levels = [self.names[k] for k in self._levels(own)]
+            inputs.append(levels[bool(others.intersection(beside)) :] or [own])
+        parts = [self._derived_from(term.transform, each) for each in itertools.product(*inputs)]
+        if None not in parts:
+            yield from (each for each in parts if each is not None)
+
+    def _derived_from(self, transform: str, inputs: Sequence[str]) -> int | None:
+        wanted = transform_of(transform)
+        for index, facts in self._derived.items():
+            own = list(facts.inputs)
+            same = own == list(inputs) or (transform == "product" and sorted(own) == sorted(inputs))
+            if same and facts.function == wanted:
+                return index
+        return None
+
+    @cached_property
+    def _derived(self) -> dict[int, DerivedFacts]:
+        """How the columns that are computed from others are computed."""
+        columns = enumerate(self.columns)
+        return {k: x.derived for k, x in columns if isinstance(x, ColumnFacts) and x.derived}
+
+    def _sources(self, index: int) -> list[str]:
+        """The table columns that a matrix column is computed from; itself if it is in the table."""
+        facts = self.columns[index]
+        if index not in self._derived:
+            return [] if facts is None else [facts.name]
+        levels = {
+            name: each.name
+            for name, each in zip(self.names, self.columns, strict=True)
+            if isinstance(each, LevelsFacts)
+        }
+        return [levels.get(each, each) for each in self._derived[index].inputs]
+
+    def _levels(self, column: str) -> list[int]:
+        """The indices of the levels of a column; none if it has no levels."""
+        columns = enumerate(self.columns)
+        return [k for k, x in columns if isinstance(x, LevelsFacts) and x.name == column]
+
+    def _has_levels(self, term: Named) -> bool:
+        return isinstance(term, str) and bool(self._levels(term))
 
 
-def _indices(name: str, names: Sequence[str], columns: Sequence[Facts]) -> list[int]:
-    """The matrix columns of a table column, or the one of a level."""
-    of_table = [i for i, facts in enumerate(columns) if facts is not None and facts.name == name]
-    return of_table or [list(names).index(name)]
+def is_level_of(name: str, column: str) -> bool:
+    """Whether a name such as ``kind=a`` is that of a level of the column."""
+    return name.startswith(f"{column}=")

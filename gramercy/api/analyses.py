@@ -108,6 +108,8 @@ class ReleaseAnalyses(ReleaseMatrices):
         ----------
         formula
             Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one.
+            Functions and products, such as ``log1p(a)``, ``a:b`` or ``I(a > 1000)``, are columns
+            that the release derives so; ``.`` leaves them out if it has their inputs.
         outcome, predictors
             Names of columns instead of a formula; all other columns are the default predictors.
         selection
@@ -118,8 +120,8 @@ class ReleaseAnalyses(ReleaseMatrices):
         Raises
         ------
         RequestError
-            If the formula is invalid, names an unknown column, or contains products or functions of
-            columns; or if the release has no intercept or has unit rows.
+            If the formula is invalid, or names a column, a product or a function that is not
+            released; or if the release has no intercept or has unit rows.
         """
         from gramercy.api.regression import RegressionResult
         from gramercy.estimators.regression import LinearRegression
@@ -163,7 +165,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         self._warn_or_own_units()
         chosen = None if columns is None else tuple(columns)
         settings = {"scale": scale, "columns": chosen, "level": level}
-        return ComponentsResult(analysis("pca", settings, self.evidence))
+        return ComponentsResult(analysis("pca", settings, self.evidence), self.evidence)
 
     def crosstab(self, rows: str, columns: str | None = None, level: float = 0.95) -> CrossTable:
         """Counts of two columns of levels, or of one, with intervals.

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.notebook import html_table
+from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import axes, draws
-from gramercy.schemas import families, wordings
+from gramercy.schemas import families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.estimators import Estimate
+    from gramercy.schemas.evidence import Evidence
 
 
 class ComponentsResult:
@@ -24,6 +26,8 @@ class ComponentsResult:
     ----------
     estimate
         Of the estimator ``pca``: see `estimators.components`.
+    evidence
+        The release.
 
     Attributes
     ----------
@@ -49,8 +53,9 @@ class ComponentsResult:
     (3, ['income', 'age', 'hours'])
     """
 
-    def __init__(self, estimate: Estimate) -> None:
+    def __init__(self, estimate: Estimate, evidence: Evidence) -> None:
         tables, tuning = estimate.tables, estimate.tuning
+        self._rows, self._names = OwnRows(evidence), list(evidence.names)
         self.level = tuning["level"]
         self.n_components = int(tuning["components"])
         self.noise_edge = tuning["noise_edge"]
@@ -100,7 +105,9 @@ class ComponentsResult:
         Parameters
         ----------
         rows
-            With the columns of the components, in their own units; for a level, 0 or 1.
+            With the columns of the table that the components use, in their own units; a column of
+            levels has its levels, or 0 and 1 in a column for each level. Derived columns are
+            computed, and numbers are clamped to the bounds in use, as in the release.
 
         Returns
         -------
@@ -112,10 +119,6 @@ class ComponentsResult:
         RequestError
             If a column is missing, or the release has no means of the columns.
         """
-        names = list(self._columns.index)
-        missing = tuple(name for name in names if name not in rows.columns)
-        if missing:
-            raise wordings.rows_lack_columns(missing, tuple(names))
         mean, divisor = self._columns["mean"], self._columns["divisor"]
         if not np.isfinite(mean).all():
             raise families.ANALYSIS(
@@ -123,8 +126,9 @@ class ComponentsResult:
                 "They need rows that were not divided by their own length, and an intercept: "
                 "'normalisation: clip' in the request, 'intercept: true' in the contract.",
             )
-        known = self.components.dropna()
-        return ((rows[names] - mean) / divisor) @ known.T
+        names, known = list(self._columns.index), self.components.dropna()
+        cells = self._rows.read(rows, [*map(self._names.index, names)])
+        return ((pd.DataFrame(cells, rows.index, names) - mean) / divisor) @ known.T
 
     def summary(self) -> str:
         """The shares and loadings as text."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import axes, draws
 from gramercy.estimators.regression import LinearRegression, inference
 from gramercy.schemas import wordings
-from gramercy.schemas.column import level_names
-from gramercy.schemas.errors import UnknownLevels
-from gramercy.schemas.facts import LevelsFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +53,7 @@ class RegressionResult:
     def __init__(self, evidence: Evidence, settings: LinearRegression) -> None:
         self._design, self._result = settings.design_and_result(evidence)
         self._tables = settings.estimate_of(evidence, self._design, self._result).tables
-        self._columns = evidence.columns
+        self._rows, self._names = OwnRows(evidence), evidence.names
         self.level = settings.level
         self.outcome = str(self._tables["terms"]["column"].iloc[0])
 
@@ -75,6 +71,17 @@ class RegressionResult:
     def params(self) -> pd.Series:
         """The coefficients; NaN where unknown."""
         return self.table["coefficient"]
+
+    @property
+    def ratios(self) -> pd.DataFrame | None:
+        """Of an outcome log1p(x): ratios of geometric means of 1 + x, with their intervals.
+
+        For one unit more of each term, given all others. None for other outcomes.
+        """
+        if "ratio" not in self.table:
+            return None
+        ratios = self.table[["ratio", "ratio_lower", "ratio_upper"]].iloc[1:]
+        return ratios.set_axis(["ratio", "lower", "upper"], axis=1)
 
     @property
     def bse(self) -> pd.Series:
@@ -159,6 +166,7 @@ class RegressionResult:
         frame
             Has the columns of the table that are predictors, in their own units, or their levels.
             Numbers beyond the bounds that the release states are clamped to them, as its rows were.
+            Derived columns are computed from their inputs, as they were for the release.
 
         Returns
         -------
@@ -171,26 +179,9 @@ class RegressionResult:
         RequestError
             If a column is missing.
         """
-        facts = [self._columns[i] for i in self._design.regressors]
-        needed = list(dict.fromkeys(each.name for each in facts if each is not None))
-        if missing := [name for name in needed if name not in frame]:
-            raise wordings.rows_lack_columns(tuple(missing), tuple(needed))
-        terms = self.prediction_params
-        predicted = np.full(len(frame), terms.iloc[0])
-        levels = {
-            each: _level_numbers(frame[each.name], each)
-            for each in dict.fromkeys(facts)
-            if isinstance(each, LevelsFacts)
-        }
-        for index, each, slope in zip(self._design.regressors, facts, terms.iloc[1:], strict=True):
-            if isinstance(each, LevelsFacts):
-                found = levels[each]
-                number = index - self._columns.index(each)
-                predicted += slope * np.where(found < 0, np.nan, found == number)
-            elif each is not None:
-                cells = frame[each.name].to_numpy(dtype=np.float64, na_value=np.nan)
-                predicted += slope * np.clip(cells, each.lower, each.upper)
-        return pd.Series(predicted, index=frame.index, name=self.outcome)
+        terms = self.prediction_params.to_numpy(dtype=np.float64)
+        cells = self._rows.read(frame, self._design.regressors)
+        return pd.Series(terms[0] + cells @ terms[1:], index=frame.index, name=self.outcome)
 
     def summary(self) -> Summary:
         """The regression as a text table."""
@@ -237,7 +228,17 @@ class RegressionResult:
         texts["p_value"] = texts["p_value"].mask(self.pvalues < _SMALL_P, f"<{_SMALL_P}")
         texts.loc[~self.known, :] = ["unknown", *[""] * (len(columns) - 1)]
         texts = texts.set_axis(list(_HEAD), axis=1).rename_axis(None)
+        if "ratio" in self.table:
+            texts["exp(coef)"] = (
+                self.table["ratio"].map(_plain).mask(self.table["ratio"].isna(), "")
+            )
         return texts.assign(selected=self.table["selected"]) if self._selects else texts
+
+    @property
+    def _logarithm_of(self) -> str:
+        """The column of which the outcome is the logarithm."""
+        words = self._tables["terms"].set_index(["role", "column"])["level"]
+        return str(words["derived", self.outcome]).removeprefix("log1p(").removesuffix(")")
 
     @property
     def _selects(self) -> bool:
@@ -253,6 +254,21 @@ class RegressionResult:
     def _notes(self) -> list[str]:
         references = [f"{column}={level}" for column, level in self._design.references.items()]
         notes = [f"Reference levels: {', '.join(references)}."] if references else []
+        terms = self._tables["terms"]
+        derived, left_out = (terms[terms["role"] == role] for role in ("derived", "left out"))
+        if len(derived):
+            words = zip(derived["column"], derived["level"], strict=True)
+            notes.append(f"Derived: {', '.join(f'{name} is {of}' for name, of in words)}.")
+        if "ratio" in self.table:
+            notes.append(
+                f"exp(coef): ratio of the geometric means of 1 + {self._logarithm_of} for one unit "
+                "more of the term."
+            )
+        if len(left_out):
+            notes.append(
+                f"'.' leaves out {', '.join(left_out['column'])}: computed from columns that it "
+                "has, or from the outcome. Name them to use them."
+            )
         notes.append("Errors include the noise. R squared is that of .predict().")
         if self._selects:
             notes.append(
@@ -270,20 +286,3 @@ class RegressionResult:
 def _plain(value: float) -> str:
     """A number for a text table."""
     return "unknown" if np.isnan(value) else f"{value:.4g}"
-
-
-def _level_numbers(cells: pd.Series, column: LevelsFacts) -> NDArray[np.int64]:
-    """The number of every cell's level; -1, with a warning, where it is not a level."""
-    names = level_names(column.levels)
-    texts = cells.convert_dtypes().astype("string")  # codes such as 1 or 1.0
-    if not any(isinstance(each, str) for each in column.levels):
-        numbers = pd.to_numeric(texts, errors="coerce")
-        found = pd.Index([float(each) for each in column.levels]).get_indexer(numbers)
-    else:
-        found = pd.Index(names).get_indexer(texts)
-    unknown = (found < 0) & texts.notna().to_numpy()
-    if unknown.any():
-        text = wordings.unknown_levels(column.name, int(unknown.sum()), tuple(names))
-        warnings.warn(str(text), UnknownLevels, stacklevel=3)
-    result: NDArray[np.int64] = found.astype(np.int64)
-    return result

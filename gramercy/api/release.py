@@ -204,17 +204,21 @@ class Release(ReleaseAnalyses):
         DataFrame
             ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing
             cells and for cells of no declared level), ``count`` with its noise, and ``share`` of
-            the rows, or of persons, with its ``standard_error`` from noise and sampling.
+            the rows, or of persons, with its ``standard_error`` from noise and sampling. The edges
+            for a derived column such as ``log1p(income)`` are also in the units of the column
+            ``in_units_of``: ``back_lower`` and ``back_upper``.
 
         Raises
         ------
         RequestError
             If the release publishes no histograms.
         """
+        from gramercy.estimators.derived_columns import with_units_of_inputs
         from gramercy.estimators.released_table import ReleasedTable
 
         self._needs_marginals()
-        return ReleasedTable(self._bundle.evidence).frame(self.manifest.columns)
+        found = ReleasedTable(self._bundle.evidence).frame(self.manifest.columns)
+        return with_units_of_inputs(found, self.manifest.columns, ("lower", "upper"))
 
     def quantiles(
         self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), level: float = 0.95
@@ -232,13 +236,16 @@ class Release(ReleaseAnalyses):
         -------
         DataFrame
             ``column``, ``probability``, ``value``, ``lower`` and ``upper``. See
-            `estimators.marginals` for what the intervals cover.
+            `estimators.marginals` for what the intervals cover. Those of a derived column such as
+            ``log1p(income)`` also in the units of the column ``in_units_of``: ``back_value``,
+            ``back_lower`` and ``back_upper``.
 
         Raises
         ------
         RequestError
             If the release publishes no histograms, or a number is out of range.
         """
+        from gramercy.estimators.derived_columns import with_units_of_inputs
         from gramercy.estimators.released_table import ReleasedTable
 
         self._needs_marginals()
@@ -249,7 +256,8 @@ class Release(ReleaseAnalyses):
             raise families.ANALYSIS("'at' must be numbers between 0 and 1.", "0.5 is the median.")
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        return ReleasedTable(self._bundle.evidence).quantiles(at, level)
+        found = ReleasedTable(self._bundle.evidence).quantiles(at, level)
+        return with_units_of_inputs(found, self.manifest.columns, ("value", "lower", "upper"))
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.

@@ -49,7 +49,12 @@ class Description:
     levels
         DataFrame of counts and shares of the levels; None without columns of levels.
     quantiles
-        DataFrame of quantiles with intervals; None if the release publishes no histograms.
+        DataFrame of quantiles with intervals; None if the release publishes no histograms. Those of
+        a derived column such as ``log1p(income)`` are in its own units, and in those of the column
+        ``in_units_of`` in the columns that begin with ``back_``.
+    derived
+        DataFrame of what derived columns say in the units of their inputs, such as the geometric
+        mean of 1 + income; None if there are none.
     groups
         DataFrame of means within the levels of a column; None unless it was given.
     rows
@@ -79,6 +84,7 @@ class Description:
         self.columns = None if columns is None else columns.set_index("column")
         self.levels = indexed("levels", "column", "level")
         self.quantiles = indexed("quantiles", "column", "probability")
+        self.derived = indexed("derived", "column", "quantity")
         self.groups = indexed("groups", "level", "column")
 
     def table(self) -> SummaryFrame:
@@ -124,6 +130,13 @@ class Description:
             counts = self.levels["count"]
             whole = counts.map("{:.0f}".format).mask(counts.isna(), UNKNOWN)
             yield "Levels", pd.DataFrame({"count": whole}).join(shares)
+        if self.derived is not None:
+            shown = self.derived[["value", "lower", "upper"]]
+            percent = self.derived["unit"] == "share"
+            shown = shown.where(~percent, 100 * shown)
+            error = (shown["upper"] - shown["lower"]) / 4
+            unit = self.derived["unit"].mask(percent, "%")
+            yield "Derived columns, in units of their inputs", _all_texts(shown, error).join(unit)
         if self.groups is not None:
             error, columns = self.groups["standard_error"], ["mean", "lower", "upper"]
             yield "Means by level", _all_texts(self.groups[columns], error)

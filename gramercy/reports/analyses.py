@@ -202,7 +202,10 @@ def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
     most_terms = 40
     tables, facts = estimate.tables, estimate.manifest
     coefficients, terms = tables["coefficients"], tables["terms"]
-    references = terms[terms["role"] == "reference"]
+    by_role = {
+        role: list(zip(own["column"], own["level"], strict=True))
+        for role, own in terms.groupby("role")
+    }
     shown = tables["standardised"].iloc[:most_terms]
     selects = "selected" in coefficients
     return {
@@ -218,7 +221,10 @@ def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
         if selects
         else len(coefficients) - 1,
         "unknown": int((coefficients["known"] == "no").sum()),
-        "references": list(zip(references["column"], references["level"], strict=True)),
+        "references": by_role.get("reference", []),
+        "derived": by_role.get("derived", []),
+        "left_out": [name for name, _ in by_role.get("left out", [])],
+        "has_ratios": "ratio" in coefficients,
         "corrected": any(share < 1 for share in release.evidence.present),
         "together": release.evidence.missing is not None,
     }
@@ -242,13 +248,14 @@ def _forest(name: str, shown: pd.DataFrame) -> Markup:
 def summary(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """The summary table: means and standard deviations with intervals."""
     shown = {
-        name: estimate.tables.get(name, pd.DataFrame()) for name in ("columns", "levels", "groups")
+        name: estimate.tables.get(name, pd.DataFrame())
+        for name in ("columns", "levels", "derived", "groups")
     }
     tables = {name: table.head(100).to_dict("records") for name, table in shown.items()}
     return {
         "tables": tables,
         "by": estimate.manifest.estimator["by"],
-        "law": next(lines[0]["law"] for lines in tables.values() if lines),
+        "law": next(lines[0]["law"] for lines in tables.values() if lines and "law" in lines[0]),
         "moved": any(each["clipping"] != 0 for each in tables["columns"]),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -12,6 +13,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.common.pictures import small_heat_map
 from gramercy.estimators.caveats import Caveat, caveats, kinds_of
+from gramercy.estimators.derived_columns import in_units_of_inputs
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.entry_estimates import Entries
@@ -86,6 +88,7 @@ class OwnColumns:
     missing: MissingCells | None
     # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
+    derived: tuple[dict[str, Any], ...]  # derived columns in the units of their inputs
 
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
@@ -118,7 +121,10 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     if weight is not None and evidence.radius is not None:
         noise = evidence.radius**2 * float(evidence.deviations[0, 0]) / evidence.rows_each
         weight_and_noise = weight, noise
-    return OwnColumns(columns, limits, sampling_law(bundle), missing, weight_and_noise)
+    derived = in_units_of_inputs(evidence, units, LEVEL, "population").to_dict("records")
+    return OwnColumns(
+        columns, limits, sampling_law(bundle), missing, weight_and_noise, tuple(derived)
+    )
 
 
 def sampling_law(bundle: ReleaseBundle) -> str:

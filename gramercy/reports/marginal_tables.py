@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
+from gramercy.estimators.derived_columns import BackTransform
 from gramercy.estimators.marginals import QUANTILES, Quantile
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.schemas.column import level_names
@@ -50,6 +51,9 @@ class MarginalLine:
     # For a column of levels, the first levels with their shares; None for a numeric column
     levels: list[str] | None = None
     more_levels: int = 0  # Number of levels that are left out
+    # For a derived column, the column in whose units the quantiles are repeated, and these
+    in_units_of: str = ""
+    back: tuple[QuantileText, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,16 @@ def _line(known: ReleasedTable, column: ColumnFacts | LevelsFacts) -> MarginalLi
     low, high = np.clip(ends, column.centre - reach, column.centre + reach)
     edges = np.linspace(low, high if high > low else low + column.scale, BARS + 1)
     bars = _bars(distribution.counts_within(edges))
-    found = [_text(each, column) for each in distribution.quantiles()]
-    of_missing = _percentage(missing.value, missing.standard_error)
-    return MarginalLine(column.name, bars, of_missing, found)
+    quantiles = distribution.quantiles()
+    found = [_text(each, column) for each in quantiles]
+    line = MarginalLine(
+        column.name, bars, _percentage(missing.value, missing.standard_error), found
+    )
+    back = BackTransform.from_facts(column)
+    if back is None:
+        return line
+    texts = tuple(_back_text(each, column, back) for each in quantiles)
+    return replace(line, in_units_of=back.of, back=texts)
 
 
 def _percentage(value: float, error: float) -> str:
@@ -109,6 +120,13 @@ def _text(quantile: Quantile, column: ColumnFacts) -> QuantileText:
     finest = max((upper - lower) / 10, _FINEST * column.scale)
     step = 10.0 ** math.floor(math.log10(finest))
     return QuantileText(*(_rounded(each, step) for each in (value, lower, upper)))
+
+
+def _back_text(quantile: Quantile, column: ColumnFacts, back: BackTransform) -> QuantileText:
+    """A quantile of a derived column in the units of its input."""
+    ends = np.clip([quantile.lower, quantile.upper], column.lower, column.upper)
+    value, lower, upper = back(np.array([quantile.value, *ends]))
+    return QuantileText(*(significant(each, 3) for each in (value, lower, upper)))
 
 
 def _rounded(number: float, step: float) -> str:

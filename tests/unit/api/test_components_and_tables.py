@@ -45,7 +45,7 @@ def draw_without_a_screen() -> None:
 
 
 def components(evidence: Evidence, **settings: Any) -> ComponentsResult:
-    return ComponentsResult(registry["pca"](name="pca", **settings).fit(evidence))
+    return ComponentsResult(registry["pca"](name="pca", **settings).fit(evidence), evidence)
 
 
 def test_scores_of_rows_are_uncorrelated_and_standardised() -> None:

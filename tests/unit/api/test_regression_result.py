@@ -75,7 +75,7 @@ def test_predictions() -> None:
     with pytest.warns(UnknownLevels) as warned:
         assert found.predict(rows.assign(ward="not declared")).isna().all()
     assert ["'ward'" in str(each.message) for each in warned] == [True]
-    age = found._columns[1]  # clamped as the rows of the release
+    age = survey_evidence(TABLE).columns[2]  # clamped as the rows of the release
     assert isinstance(age, ColumnFacts)
     beyond = found.predict(rows.assign(age=age.upper + 1000))
     np.testing.assert_allclose(beyond, found.predict(rows.assign(age=age.upper)))
@@ -166,7 +166,7 @@ def test_regression_of_a_release(tmp_path: Path) -> None:
     by_names = release.regression(outcome="income", predictors=["hours", "ward"], level=0.9)
     pd.testing.assert_series_equal(found.params, by_names.params)
     assert by_names.level == 0.9
-    with raises(families.FORMULA, term="hours:ward"):
+    with raises(families.ANALYSIS, term="hours:ward"):
         release.regression("income ~ hours:ward")
 
 
