@@ -26,6 +26,7 @@ from gramercy.estimators.accuracy.clipped_accuracy import (
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import ScaledMoments
 from gramercy.estimators.clipped_moments import ClippedMoments
+from gramercy.estimators.derived_columns import BackTransform
 from gramercy.estimators.far_cells import noisy_cells
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units
@@ -420,11 +421,29 @@ def _tails(
             column=column.name,
             deviation=float(deviation),
             possible=possible,
-            remedy="Its two values could be declared as levels, whose shares are counted."
-            if _has_two_values(evidence, column.name)
-            else "Use quantiles, or publish a transformed column with a shorter tail.",
+            remedy=_remedy_of_tail(evidence, column),
         )
         yield Caveat("tail", notice, column.name)
+
+
+def _remedy_of_tail(evidence: Evidence, column: ColumnFacts) -> str:
+    if _has_two_values(evidence, column.name):
+        return "Its two values could be declared as levels, whose shares are counted."
+    others = [each for each in evidence.columns if isinstance(each, ColumnFacts)]
+    shorter = [
+        each.name
+        for each in others
+        if (back := BackTransform.from_facts(each)) is not None and back.of == column.name
+    ]
+    if shorter:
+        return f"Use quantiles, or {shorter[0]}, which has a shorter tail."
+    if column.derived is not None:  # nothing is computed from what is computed
+        return "Use quantiles."
+    function = "log1p" if column.lower >= 0 else "asinh"
+    return (
+        "Use quantiles. The curator can publish a function of it with a shorter tail, such as "
+        f"{function}({column.name})."
+    )
 
 
 def _largest_deviations(evidence: Evidence, units: TableUnits) -> Array:

@@ -1,7 +1,8 @@
 """What derived columns say in the units of the columns that they are computed from.
 
 A quantile of an increasing function is that function of the quantile, so quantiles, and the edges
-of histograms, are transformed back as they are. A mean is not: the mean of ``log1p(x)`` becomes the
+of histograms, are transformed back as they are; but not where the other column is released too, and
+its own histogram says what its quantiles are. A mean is not: the mean of ``log1p(x)`` becomes the
 geometric mean of 1 + x, minus 1. It is named so, and never called the mean of x. The mean of an
 indicator is a share.
 """
@@ -86,14 +87,14 @@ def in_units_of_inputs(
     ``upper``, with the confidence `level`, and ``unit``: the input, or ``share``. Intervals of
     medians are for a population. Empty without derived columns that can be transformed back.
     """
-    means = table_means(evidence, units)
+    means, known = table_means(evidence, units), ReleasedTable(evidence)
     lower, upper = means.interval(level, target)
     values = np.where(means.estimable, [means.estimate, lower, upper], np.nan).T
     lines = [
         line
         for facts, numbers in zip(evidence.columns[1:], values, strict=True)
         if isinstance(facts, ColumnFacts) and facts.derived
-        for line in _lines(ReleasedTable(evidence), facts, numbers, level)
+        for line in _lines(known, facts, numbers, level)
     ]
     names = ["column", "quantity", "value", "lower", "upper", "unit"]
     table = pd.DataFrame(lines, columns=names)
@@ -113,7 +114,7 @@ def _lines(
     value, lower, upper = back(mean)
     yield facts.name, back.mean_in_words, value, lower, upper, back.of
     distribution = known.distribution(facts.name)
-    if distribution is not None:
+    if distribution is not None and back.of not in known.evidence.names:
         (median,) = distribution.quantiles((_MEDIAN,), level)
         value, lower, upper = back(np.array([median.value, median.lower, median.upper]))
         yield facts.name, f"median of {back.of}", value, lower, upper, back.of
@@ -125,10 +126,16 @@ def with_units_of_inputs(
     """A table of numbers of columns, with those of derived ones in the units of their inputs.
 
     `table`: has ``column``. `names`: of numbers that are transformed back, such as ``value``. They
-    are added after ``back_``, with ``in_units_of``, the input; NaN and empty for other columns.
-    Without columns that can be transformed back, the table is returned as it is.
+    are added after ``back_``, with ``in_units_of``, the input; NaN and empty for other columns,
+    and where the input is released itself. Without columns that can be transformed back, the table
+    is returned as it is.
     """
-    backs = {x.name: back for x in columns if x and (back := BackTransform.from_facts(x))}
+    released = {each.name for each in columns if each is not None}
+    backs = {
+        each.name: back
+        for each in columns
+        if each and (back := BackTransform.from_facts(each)) and back.of not in released
+    }
     if not backs:
         return table
     found = table.assign(

@@ -445,6 +445,22 @@ class ReleaseMatrices(ABC):
         return self._caveats
 
     @property
+    def proposals(self) -> pd.DataFrame:
+        """Functions of columns that would say more than the columns do, and are not published.
+
+        Of columns whose published histogram is mostly zero or has a long tail. The curator can
+        publish them in another release.
+
+        Returns
+        -------
+        DataFrame
+            ``column``, ``why``, the ``function``, and the ``line`` that says so in a contract.
+        """
+        from gramercy.estimators.proposals import of_release, proposals_table
+
+        return proposals_table(of_release(self.evidence))
+
+    @property
     def _all_evidence(self) -> Evidence:
         """The evidence of a release of any kind."""
         return self.evidence

@@ -113,6 +113,8 @@ class OwnRows:
             return _numbers(frame[facts.name])
         if any(each not in frame for each in self._sources(frame, facts.derived)):
             return _numbers(frame[facts.name])
+        function = facts.derived.function
+        dates = function.reads_dates
         inputs, cells, unknown = list[Input](), list[Array](), np.zeros(len(frame), dtype=bool)
         for name in facts.derived.inputs:
             known = self._index(name)
@@ -122,16 +124,18 @@ class OwnRows:
                 values = self._level(frame, known, levels)
                 unknown |= np.isnan(values)
             elif isinstance(own, ColumnFacts):
-                limits, values = self._limits(known, own), self._numbers(frame, own, levels)
+                limits, values = self._limits(known, own), _numbers(frame[name], dates)
+            elif name in levels:
+                values = np.where(levels[name] < 0, np.nan, levels[name])
             elif name in frame:
-                values = _numbers(frame[name])
+                values = _numbers(frame[name], dates)
             else:  # a level of a column that is not published
                 column, _, level = name.partition("=")
                 values = _is_level(frame[column], level)
                 unknown |= np.isnan(values)
             inputs.append(Input(name, None, limits, missing))
             cells.append(values)
-        found = Derivation(tuple(inputs), facts.derived.function).apply(*cells)
+        found = Derivation(tuple(inputs), function).apply(*cells)
         return np.where(unknown, np.nan, found)
 
     def _limits(self, index: int | None, facts: ColumnFacts) -> tuple[float, float]:
@@ -141,7 +145,11 @@ class OwnRows:
         return self.evidence.bounds[index] or (-math.inf, math.inf)
 
 
-def _numbers(cells: pd.Series) -> Array:
+def _numbers(cells: pd.Series, dates: bool = False) -> Array:
+    """Cells as numbers; dates as days since 1970-01-01, where a column is computed from dates."""
+    if dates and not pd.api.types.is_numeric_dtype(cells):
+        days = pd.to_datetime(cells, errors="coerce") - pd.Timestamp(0)
+        cells = days.dt.days
     numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers
 

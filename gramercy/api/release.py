@@ -205,8 +205,8 @@ class Release(ReleaseAnalyses):
             ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing
             cells and for cells of no declared level), ``count`` with its noise, and ``share`` of
             the rows, or of persons, with its ``standard_error`` from noise and sampling. The edges
-            for a derived column such as ``log1p(income)`` are also in the units of the column
-            ``in_units_of``: ``back_lower`` and ``back_upper``.
+            for a derived column such as ``log1p(income)``, if income is not released, are also in
+            the units of income (``in_units_of``): ``back_lower`` and ``back_upper``.
 
         Raises
         ------
@@ -237,8 +237,8 @@ class Release(ReleaseAnalyses):
         DataFrame
             ``column``, ``probability``, ``value``, ``lower`` and ``upper``. See
             `estimators.marginals` for what the intervals cover. Those of a derived column such as
-            ``log1p(income)`` also in the units of the column ``in_units_of``: ``back_value``,
-            ``back_lower`` and ``back_upper``.
+            ``log1p(income)``, if income is not released, also in the units of income
+            (``in_units_of``): ``back_value``, ``back_lower`` and ``back_upper``.
 
         Raises
         ------

@@ -50,8 +50,8 @@ class Description:
         DataFrame of counts and shares of the levels; None without columns of levels.
     quantiles
         DataFrame of quantiles with intervals; None if the release publishes no histograms. Those of
-        a derived column such as ``log1p(income)`` are in its own units, and in those of the column
-        ``in_units_of`` in the columns that begin with ``back_``.
+        a derived column such as ``log1p(income)`` are in its own units; if income is not released,
+        also in its units, in the columns that begin with ``back_``.
     derived
         DataFrame of what derived columns say in the units of their inputs, such as the geometric
         mean of 1 + income; None if there are none.

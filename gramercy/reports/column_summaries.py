@@ -14,6 +14,7 @@ from gramercy.common.notation import significant
 from gramercy.common.pictures import small_heat_map
 from gramercy.estimators.caveats import Caveat, caveats, kinds_of
 from gramercy.estimators.derived_columns import in_units_of_inputs
+from gramercy.estimators.proposals import Proposal, of_release
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.entry_estimates import Entries
@@ -89,6 +90,7 @@ class OwnColumns:
     # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
     derived: tuple[dict[str, Any], ...]  # derived columns in the units of their inputs
+    proposals: tuple[Proposal, ...]  # functions of columns that would say more
 
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
@@ -123,7 +125,13 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
         weight_and_noise = weight, noise
     derived = in_units_of_inputs(evidence, units, LEVEL, "population").to_dict("records")
     return OwnColumns(
-        columns, limits, sampling_law(bundle), missing, weight_and_noise, tuple(derived)
+        columns,
+        limits,
+        sampling_law(bundle),
+        missing,
+        weight_and_noise,
+        tuple(derived),
+        tuple(of_release(evidence)),
     )
 
 

@@ -102,7 +102,7 @@ def _line(known: ReleasedTable, column: ColumnFacts | LevelsFacts) -> MarginalLi
         column.name, bars, _percentage(missing.value, missing.standard_error), found
     )
     back = BackTransform.from_facts(column)
-    if back is None:
+    if back is None or back.of in known.evidence.names:  # which has quantiles of its own
         return line
     texts = tuple(_back_text(each, column, back) for each in quantiles)
     return replace(line, in_units_of=back.of, back=texts)

@@ -54,6 +54,14 @@ def internal_page(
             columns=many,
         )
         notes.append(warning("Many cells were repaired", notice))
+    if proposed := facts.get("proposals"):
+        notice = families.TAILS(
+            "Functions of some columns would be known more accurately than these, as the published "
+            "histograms show.",
+            "Add under 'columns' in the contract of the next version: {lines}",
+            lines="; ".join(proposed),
+        )
+        notes.append(warning("Columns that are mostly zero or have long tails", notice))
     return render(
         "internal.html",
         navigation=navigation(links, "Internal record", (dataset, dataset), (release, release)),

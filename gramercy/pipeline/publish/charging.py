@@ -32,6 +32,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 from gramercy.archive.store.archive import Archive
 from gramercy.common.disk import check_space, disk_errors
 from gramercy.common.process_lock import HeldLock
+from gramercy.estimators.proposals import of_release
 from gramercy.ledger import Charge, Ledger, check_budget, spent_failure
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
@@ -358,6 +359,7 @@ def _table_facts(
         count = bundle.manifest.public_count if public else sums.rows
         drawn = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / max(1, count)
         truth = scaled(bundle.manifest, bundle.whitening, drawn)
+        facts["proposals"] = [each.line for each in of_release(bundle.evidence)]
         facts["truth"] = internal_record.error_against_truth(bundle, truth)
     return facts
 

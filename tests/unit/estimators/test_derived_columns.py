@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gramercy.api.regression import RegressionResult
 from gramercy.api.tables import Description
 from gramercy.estimators import registry
+from gramercy.estimators.proposals import Shape, proposals
 from gramercy.estimators.regression import LinearRegression
 from gramercy.schemas import families
 from gramercy.schemas.derived import DerivedFacts
@@ -69,9 +70,7 @@ def release(*leave_out: str) -> Evidence:
         z.append(cells / scale)
         names.append(name)
         columns.append(
-            ColumnFacts(
-                name=name, lower=0.0, upper=scale, centre=0.0, scale=scale, derived=derived
-            )
+            ColumnFacts(name=name, lower=0.0, upper=scale, centre=0.0, scale=scale, derived=derived)
         )
     kept = [k for k, name in enumerate(names) if name not in leave_out]
     rows = np.column_stack(z)[:, kept] / RADIUS
@@ -229,3 +228,54 @@ def test_means_are_transformed_back_and_named_for_what_they_are() -> None:
     assert not any(quantity.startswith("mean ") for quantity in found.index.get_level_values(1))
     shown = Description(registry["moments"](name="moments").fit(ALL)).summary()
     assert of_log in shown
+
+
+CELLS: dict[str, Array] = {
+    "zeros": np.where(np.arange(4000) % 10 == 0, np.geomspace(1, 1e5, 4000), 0.0),
+    "lognormal": np.exp(np.linspace(-3, 3, 4001) * 1.5 + 6),
+    "signed": np.sinh(np.linspace(-9, 9, 4001)),
+    "normal": np.random.default_rng(1).normal(50, 10, 4000),
+    "flag": (np.arange(4000) % 10 == 0).astype(np.float64),
+    "small": np.exp(np.linspace(-3, 3, 4001) - 9),
+    "empty": np.full(4000, np.nan),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "lower", "lines"),
+    [
+        (
+            "zeros",
+            0.0,
+            [
+                "zeros_log: {from: zeros, transform: log1p}",
+                "zeros_any: {from: zeros, transform: is not zero}",
+            ],
+        ),
+        ("lognormal", 0.0, ["lognormal_log: {from: lognormal, transform: log1p}"]),
+        ("lognormal", -1e9, ["lognormal_asinh: {from: lognormal, transform: asinh}"]),
+        ("signed", -1e9, ["signed_asinh: {from: signed, transform: asinh}"]),
+        ("normal", 0.0, []),
+        ("flag", 0.0, []),
+        ("small", 0.0, []),
+        ("empty", 0.0, []),
+    ],
+)
+def test_functions_of_columns_with_zeros_and_long_tails_are_proposed(
+    name: str, lower: float, lines: list[str]
+) -> None:
+    shape = Shape.of_cells(name, CELLS[name], lower)
+    shapes = [] if shape is None else [shape]
+    assert [each.line for each in proposals(shapes, [])] == lines
+    known = [
+        ColumnFacts(
+            name=f"own {k}",
+            lower=0.0,
+            upper=1.0,
+            centre=0.0,
+            scale=1.0,
+            derived=DerivedFacts(inputs=(name,), transform=transform),
+        )
+        for k, transform in enumerate(("sqrt", "> 0"))
+    ]
+    assert not list(proposals(shapes, known))
