@@ -156,7 +156,11 @@ def proposals(shapes: Iterable[Shape], derived: Sequence[ColumnFacts]) -> Iterat
 def of_release(evidence: Evidence) -> list[Proposal]:
     """What the published histograms of a release propose."""
     numeric = [each for each in evidence.columns if isinstance(each, ColumnFacts)]
-    own = (each for each in numeric if each.derived is None and each.name not in evidence.signs)
+    own = (
+        each
+        for each in numeric
+        if each.derived is None and each.unit is None and each.name not in evidence.signs
+    )
     shapes = (Shape.of_release(evidence, each) for each in own)
     return list(proposals((each for each in shapes if each is not None), numeric))
 

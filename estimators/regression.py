@@ -99,8 +99,8 @@ class LinearRegression(Estimator):
         ``fit``: R squared of the fitted coefficients, residual standard deviation, and the numbers
         in use. ``terms``: the outcome, the reference of each column of levels, how derived columns
         are computed, and the columns that ``.`` leaves out. If the outcome is ``log1p`` of a
-        column, see `with_ratios`. Raises RequestError if rows were divided by their length, there
-        is no intercept, or a column is unknown or not released.
+        column, see `with_ratios`. Raises RequestError if rows were divided by their length, or if
+        there is no intercept, or a column is unknown or not released.
         """
         return self.estimate_of(evidence, *self.design_and_result(evidence))
 
@@ -193,7 +193,7 @@ def with_ratios(table: pd.DataFrame) -> pd.DataFrame:
     """Coefficients of a logarithm, and what they mean in its own units.
 
     ``ratio``, with ``ratio_lower`` and ``ratio_upper``: of the geometric means of 1 + the outcome
-    for one unit more of the term, given all others. The intercept has none.
+    for one unit more of the term, given all others. NaN for the intercept.
     """
     names = {"ratio": "coefficient", "ratio_lower": "lower", "ratio_upper": "upper"}
     with np.errstate(over="ignore"):

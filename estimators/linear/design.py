@@ -2,7 +2,7 @@
 
 A column of levels is a column of zeros and ones for each level but the first one declared, the
 reference. Rows without a declared level count with the reference. A function of columns, such as
-``log1p(a)`` or ``a:b``, is the column of the release that is derived so, whatever its name; a
+``log1p(a)`` or ``a:b``, is the column of the release that is derived so, under any name; a
 product with a column of levels is a column for each level but the reference.
 """
 
@@ -97,8 +97,8 @@ class ReleasedColumns:
         """The columns that ``.`` stands for, and those that it leaves out.
 
         These are the columns that are computed from others of the release, and all that share an
-        input with the outcome: a logarithm beside its own argument explains nothing, and nobody
-        asked for products.
+        input with the outcome: the logarithm of a column next to the column explains
+        little, and products are used only where a formula asks for them.
         """
         (at, *_) = self.indices(outcome)
         name = self.names[at]
@@ -114,15 +114,15 @@ class ReleasedColumns:
             (left_out if related or from_released else used).append(each)
         return used, left_out
 
-    def indices(self, term: Named, beside: Sequence[Named] = ()) -> list[int]:
+    def indices(self, term: Named, among: Sequence[Named] = ()) -> list[int]:
         """The matrix columns of a table column, of a level, or of a function of columns.
 
-        `beside`: other terms. If the number in a product with levels is among them, the reference
+        `among`: other terms. If the number in a product with levels is among them, the reference
         has no column: the others are differences from it. Otherwise each level has its own.
         """
         if isinstance(term, str):
-            return self._of_name(term, beside)
-        if found := list(self._of_function(term, beside)):
+            return self._of_name(term, among)
+        if found := list(self._of_function(term, among)):
             return found
         known = {*self.table, *self.names[1:], *self._inputs}
         for column in term.inputs:
@@ -141,7 +141,7 @@ class ReleasedColumns:
         for index in range(len(self.columns)):
             yield from self._sources(index)
 
-    def _of_name(self, name: str, beside: Sequence[Named]) -> list[int]:
+    def _of_name(self, name: str, among: Sequence[Named]) -> list[int]:
         of_table = [k for k, each in enumerate(self.columns) if each and each.name == name]
         if of_table:
             return of_table
@@ -156,7 +156,7 @@ class ReleasedColumns:
         if facts.transform != "product":
             return found
         sources = tuple(self._sources(found[0]))
-        return list(self._of_function(Function("product", sources), beside)) or found
+        return list(self._of_function(Function("product", sources), among)) or found
 
     def _unknown(self, name: str) -> RequestError:
         known = [*self.table, *(each for each in self.names[1:] if each not in self.table)]
@@ -167,7 +167,7 @@ class ReleasedColumns:
             known=most_similar_first(name, known),
         )
 
-    def _of_function(self, term: Function, beside: Sequence[Named]) -> Iterator[int]:
+    def _of_function(self, term: Function, among: Sequence[Named]) -> Iterator[int]:
         """The columns that are derived as the term says; none unless there is one for each level.
 
         A spline or a polynomial is the column itself, and the terms that are derived from it.
@@ -185,7 +185,7 @@ class ReleasedColumns:
         for own in term.inputs:
             others = {each for each in term.inputs if each != own}
             levels = [self.names[k] for k in self._levels(own)]
-            inputs.append(levels[bool(others.intersection(beside)) :] or [own])
+            inputs.append(levels[bool(others.intersection(among)) :] or [own])
         parts = [self._derived_from(term.transform, each) for each in itertools.product(*inputs)]
         if None not in parts:
             yield from (each for each in parts if each is not None)

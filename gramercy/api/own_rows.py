@@ -98,7 +98,7 @@ class OwnRows:
     def _level(
         self, frame: pd.DataFrame, index: int, levels: dict[str, NDArray[np.int64]]
     ) -> Array:
-        """Whether cells have a level; NaN where they have none."""
+        """Whether cells have a level; NaN where they do not have any."""
         facts, name = self.evidence.columns[index], self.evidence.names[index]
         if facts is None or facts.name not in levels:
             return _numbers(frame[name])

@@ -297,7 +297,7 @@ class _Counts:
         shapes = (
             Shape.of_cells(name, own, column.limits[0])
             for (name, column), own in zip(declared.items(), cells, strict=True)
-            if column.categories is None and not isinstance(column, Derived)
+            if not (column.categories or column.date_unit or isinstance(column, Derived))
         )
         yield from proposals((shape for shape in shapes if shape is not None), derived)
 
