@@ -205,6 +205,36 @@ def _digits(mark: re.Match[str]) -> str:
     return "0" * _WIDTHS[mark[0]]
 
 
+_YEAR = "(?P<year>(?:19|20)[0-9]{2})"
+_MONTH = "(?P<mark>[-_./]?)(?P<month>0[1-9]|1[0-2])"
+_IN_NAMES: dict[Span, str] = {  # how names of files have periods
+    "day": f"{_YEAR}{_MONTH}(?P=mark)(?P<day>0[1-9]|[12][0-9]|3[01])",
+    "week": f"{_YEAR}[-_./]?[Ww](?P<week>[0-5][0-9])",
+    "quarter": f"{_YEAR}[-_./]?[Qq](?P<quarter>[1-4])",
+    "month": f"{_YEAR}{_MONTH}",
+    "year": _YEAR,
+}
+
+
+def with_placeholders(path: str) -> str | None:
+    """The path of a file with placeholders in place of the period in it; None without a period.
+
+    Examples
+    --------
+    >>> with_placeholders("2026/visits-2026-11.csv"), with_placeholders("labs_2026W07.parquet")
+    ('2026/visits-{year}-{month}.csv', 'labs_{year}W{week}.parquet')
+    """
+    for pattern in _IN_NAMES.values():
+        all_found = list(re.finditer(f"(?<![0-9]){pattern}(?![0-9])", path))
+        if not all_found:
+            continue
+        marked, found = path, all_found[-1]
+        for name in sorted(found.groupdict().keys() - {"mark"}, key=found.start, reverse=True):
+            marked = f"{marked[: found.start(name)]}{{{name}}}{marked[found.end(name) :]}"
+        return marked if keeps_periods_apart(marked) else None
+    return None
+
+
 def keeps_periods_apart(source: str) -> bool:
     """Whether no file can match the source for two periods; see the claim above.
 

@@ -12,16 +12,19 @@ from typing import Annotated
 
 import typer
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from rich.prompt import Confirm
 
 from gramercy.cli import terminal
 from gramercy.cli.draft.dialogue import Dialogue
-from gramercy.cli.draft.drafting import Draft, draft, parse_names, yaml_scalar
+from gramercy.cli.draft.drafting import Draft, draft, find_series, parse_names
+from gramercy.cli.draft.proposals import yaml_scalar, yaml_text
 from gramercy.cli.options import AsJson, check_output_folder, write_errors
 from gramercy.common.home import Home
 from gramercy.pipeline.plan.calibration import folds_of_draft
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
+from gramercy.schemas.periods import span_of
 from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.formats.reader import count_rows
 from gramercy.tables.formats.source import open_source
@@ -72,7 +75,8 @@ def new(
 
     It uses the names and types of the columns, and no value of the data. On a terminal it counts
     the rows, and proposes the rest: Enter accepts what is shown. If you interrupt it, the same
-    command continues. Elsewhere, what is unknown stays empty.
+    command continues. Elsewhere, what is unknown stays empty. Columns that are named like
+    identifiers, dates, text or codes are left out; of a file of a monthly series, all are drafted.
 
     Example: gramercy new blood.csv --columns glucose,sodium
     """
@@ -86,53 +90,76 @@ def new(
     if id_ is not None:
         parse(_DatasetId, {"id": id_}, "--id", RequestError)
     names = parse_names(columns) if columns is not None else None
-    proposal = draft(table, id_, names, database, grows)
+    asks = not no_ask and sys.stdin.isatty()
+    series = None if database is not None or grows is not None else _series(table, asks)
+    proposal = draft(series or table, id_, names, database, grows)
     target = folder if folder is not None else Path(proposal.id)
     check_absent(proposal, target)
+    if proposal.found:
+        terminal.say(f"Above the names of columns: {proposal.found}.", to=terminal.err)
     dialogue = None
-    if not no_ask and sys.stdin.isatty():
+    if asks:
         in_table = None
         if proposal.per is None:  # else every period has its own number
             with contextlib.suppress(TableError):
-                in_table = count_rows(open_source(proposal.table))
+                in_table = count_rows(open_source(proposal.table)) or None
         dialogue = Dialogue(proposal, Home.default(), in_table)
         try:
             proposal = dialogue.ask()
         except (EOFError, KeyboardInterrupt):
             terminal.say("\nYour answers are kept: the same command continues.", to=terminal.err)
             raise
-    elif names is None:
-        proposal = proposal.without_identifiers()
+    elif not proposal.published:
+        raise families.DRAFT(
+            "{table} has no column that is proposed for publication: {columns}.",
+            "Name those to publish with --columns A,B.",
+            table=table,
+            columns="; ".join(f"{k}: {each.left_out}" for k, each in proposal.left_out.items()),
+        )
     written = write(proposal, target)
     if dialogue is not None:
         dialogue.forget()
     if json:
-        columns_of = {"columns": list(proposal.candidates), "left_out": dict(proposal.left_out)}
+        left_out = {name: column.left_out for name, column in proposal.left_out.items()}
+        columns_of = {"columns": list(proposal.published), "left_out": left_out}
         files = {path.stem: str(path) for path in written}
-        plan_of = f"gramercy plan {shlex.quote(str(_first(written)))}"
+        plan_of = f"gramercy plan {shlex.quote(str(written[-1]))}"
         terminal.print_json({**files, **columns_of, "next": plan_of})
     else:
         _say_what_next(proposal, written, was_asked=dialogue is not None)
 
 
-def _first(written: Sequence[Path]) -> Path:
-    """The request that is published first: that of the constants, if they have one."""
-    return written[-1]
+def _series(table: str, asks: bool) -> str | None:
+    """The table with placeholders, if it is a file of a series that is to be published."""
+    found = find_series(table)
+    if found is None:
+        return None
+    pattern, files = found
+    span = span_of(pattern)
+    terminal.say(
+        f"{table} is one of {files} files whose names differ in a {span}: {pattern}. The draft is "
+        f"for all of them: each {span} has releases and a budget of its own, which protects rows. "
+        "For releases of all rows so far, see docs/how-to/growing-tables.md.",
+        to=terminal.err,
+    )
+    question = f"Are these the {span}s of one table? (If not, the draft is for this file alone)"
+    is_series = not asks or Confirm.ask(question, console=terminal.err, default=True)
+    return pattern if is_series else None
 
 
 def _say_what_next(proposal: Draft, written: Sequence[Path], *, was_asked: bool) -> None:
     contract, *requests = written
     left_out = f"; {len(proposal.left_out)} left out: see the file" if proposal.left_out else ""
-    count = len(proposal.candidates)
+    count = len(proposal.published)
     counted = "1 column" if count == 1 else f"{count} columns"
     terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")
     for request in requests:
         terminal.say("         ", terminal.bold(str(request)))
-    first = shlex.quote(str(_first(written)))
+    first = shlex.quote(str(written[-1]))  # of the constants, if they have a request
     if not was_asked:
         terminal.say("Fill in the empty values, and delete the columns that must stay private.")
     else:
-        if any(column.kind == "any" for column in proposal.candidates.values()):
+        if any(column.kind == "any" for column in proposal.published.values()):
             terminal.say("The table states no types: a column of words may be declared as numbers.")
         terminal.say(f"First: gramercy check {first}", "  (reads every row, without a charge)")
     terminal.say(f"Then: gramercy plan {first}")
@@ -150,12 +177,13 @@ def write(draft: Draft, folder: Path) -> list[Path]:
     paths = check_absent(draft, folder)
     folds = 1  # more where the draft states enough to know that they cost nothing
     if draft.rows is not None and draft.unit is None:
-        width = sum(len(column.levels or [None]) for column in draft.columns.values())
+        width = sum(len(column.levels or [None]) for column in draft.published.values())
         folds = folds_of_draft(draft.rows, width, draft.release_epsilon, draft.release_delta)
     facts = {
         **vars(draft),
-        "columns": draft.candidates,
-        "left_out": {name: why for name, why in draft.left_out.items() if name != draft.dates},
+        "columns": draft.published,
+        "left_out": draft.left_out,
+        "format": draft.format,
         "source": _source(folder, draft),
         "counted": "rows" if draft.unit is None else "persons",
         "folds": folds,
@@ -166,7 +194,7 @@ def write(draft: Draft, folder: Path) -> list[Path]:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701  for YAML, `yaml_scalar` does it
     )
-    templates.filters["yaml"] = yaml_scalar
+    templates.filters["yaml"] = yaml_text
     templates.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,13 +21,13 @@ from rich.prompt import Confirm, InvalidResponse, PromptBase
 from rich.text import Text
 
 from gramercy.cli import terminal
-from gramercy.cli.draft.drafting import (
+from gramercy.cli.draft.drafting import Draft, default_delta
+from gramercy.cli.draft.proposals import (
     LEVELS,
     NUMBERS,
     Column,
-    Draft,
-    default_delta,
     person_columns,
+    yaml_scalar,
 )
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
@@ -37,12 +37,13 @@ from gramercy.pipeline.plan.planning import rows_needed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import Column as Bounds
-from gramercy.schemas.column import Levels, level_names
+from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Line
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.model import Model, digest, parse
 from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.request import Version
+from gramercy.tables.formats.values import TEXT, TRUTH
 
 T = TypeVar("T")
 Columns = Mapping[str, Column]
@@ -52,8 +53,9 @@ _SKIP, _DONE, _NOBODY = "skip", "done", "none"
 _MOST_LISTED = 8  # columns on a line
 _LEAST_IN_RUN = 3
 _PREFIX = re.compile(r"[^\W\d_]+(?:[ _.-]+|(?=[0-9]))")  # lab_ of lab_2, item of item2
-_BETWEEN_NUMBERS = re.compile(r"\s*(?:,|;|\bto\b|\s)\s*")
-
+_BETWEEN_NUMBERS = re.compile(r"\s*(?:,\s|;|\bto\b|\s)\s*")  # 0,5 may be half
+_MOST_ROWS = 10**12
+_MARKS = {".": "point", ",": "comma"}  # of decimals
 
 _TEXTS = {
     "title": "Title of the data set",
@@ -80,15 +82,16 @@ class Dialogue:
     def __init__(self, draft: Draft, home: Home, counted: int | None) -> None:
         self._draft, self._counted = draft, counted
         kinds = [[name, column.kind] for name, column in draft.columns.items()]
-        facts = [str(Path.cwd()), draft.id, str(draft.source), kinds, dict(draft.left_out)]
+        facts = [str(Path.cwd()), draft.id, str(draft.source), kinds, draft.looked]
         self._file = home.drafts / f"{digest(facts)[:32]}.json"
 
     def ask(self) -> Draft:
         """The draft, completed with the steward's answers."""
+        rows = "some rows" if self._draft.looked else "the number of rows"
         _show(
-            f"Columns that can be published: {len(self._draft.columns)}. Only names, types and the "
-            "number of rows were read. Your answers become public: answer from knowledge of the "
-            "field, not from the data. After an interruption, the same command continues here."
+            f"Columns that can be published: {len(self._draft.candidates)}. Only names, types and "
+            f"{rows} were read. Your answers become public: answer from knowledge of the field, "
+            "not from the data. After an interruption, the same command continues here."
         )
         self._resume_or_propose()
         while True:
@@ -103,8 +106,8 @@ class Dialogue:
                 parts[name][1]()
             if asked:
                 continue
-            if any(column.published for column in self._draft.candidates.values()):
-                return self._draft.with_published_columns()
+            if self._draft.published:
+                return self._draft
             _show(str(families.DRAFT("No column was chosen.", "Answer 'columns'.")))
 
     def forget(self) -> None:
@@ -133,11 +136,16 @@ class Dialogue:
             return
         with contextlib.suppress(OSError, KeyError, ImportError):
             account = getpass.getuser() or None
-        self._draft = self._draft.with_proposed_columns()
+        lacking = {
+            name: replace(each, left_out="text without levels", example="{levels: [A, B]}")
+            for name, each in self._draft.published.items()
+            if each.ways == (LEVELS,) and each.levels is None
+        }
+        self._draft = self._draft.with_columns(lacking)
         title = self._draft.id.replace("-", " ").capitalize()
-        rows = None if self._draft.dates else self._counted
+        rows = None if self._draft.per else self._counted
         self._answer(title=title, curator=account, epsilon=_EPSILON, rows=rows)
-        if self._draft.date_columns and self._draft.dates is None:
+        if self._draft.date_columns and self._draft.per is None:
             self._ask_growth()
 
     def _parts(self) -> dict[str, tuple[str, Callable[[], None]]]:
@@ -145,24 +153,32 @@ class Dialogue:
         draft = self._draft
         budget = f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases together"
         release = f"epsilon={draft.release_epsilon:g}, for the first release"
+        if draft.per is not None:
+            budget = budget.replace("together", f"of one {draft.per} of rows")
         if draft.dates is not None:
-            budget = budget.replace("together", "of one year of rows")
             release = f"epsilon={draft.release_epsilon:g}, for all weeks of a year together"
 
         def ask_release() -> None:
             default = f"{draft.release_epsilon:g}"
-            epsilon = _ask("Epsilon of the first release", _number(float), default)
-            self._answer(release_epsilon=epsilon)
+            valid = _number(float, "0.5, with a decimal point", 1e-4, draft.epsilon or 1e3)
+            self._answer(release_epsilon=_ask("Epsilon of the first release", valid, default))
 
-        growth = {} if draft.per and draft.dates is None else {"grows": _growth(draft)}
+        asked = {  # in addition to what every table has
+            "decimals": (_MARKS.get(draft.decimal or "", ""), self._ask_decimal),
+            "grows": (_growth(draft), self._ask_growth),
+            "protects": (_protection(draft), self._ask_unit),
+        }
+        if "decimal" not in draft.format:
+            del asked["decimals"]
+        if draft.per is not None and draft.dates is None:  # files of periods protect rows
+            del asked["grows"], asked["protects"]
         return {
             **{
                 key: (getattr(draft, key) or "", partial(self._ask_text, key, question))
                 for key, question in _TEXTS.items()
                 if key != "version" or draft.dates is None
             },
-            **{name: (text, self._ask_growth) for name, text in growth.items()},
-            "protects": (_protection(draft), self._ask_unit),
+            **asked,
             "rows": (_rows(draft), self._ask_rows),
             "columns": (_columns_text(draft), self._ask_columns),
             "budget": (budget, self._ask_budget),
@@ -176,6 +192,12 @@ class Dialogue:
 
         self._answer(**{key: _ask(question, valid, getattr(self._draft, key))})
 
+    def _ask_decimal(self) -> None:
+        question = "Decimal mark of its numbers: point, as in 1.5, or comma, as in 1,5"
+        default = None if self._draft.decimal is None else _MARKS[self._draft.decimal]
+        answer = _ask(question, _one_of(_MARKS.values(), or_none=False), default)
+        self._answer(decimal=next((mark for mark, word in _MARKS.items() if word == answer), None))
+
     def _ask_growth(self) -> None:
         """Whether rows are added all the time, and the column with their dates."""
         draft = self._draft
@@ -187,7 +209,7 @@ class Dialogue:
             self._draft = draft if draft.dates is None else draft.not_growing()
             self._answer(rows=self._draft.rows or self._counted)
             return
-        names = [*dict.fromkeys([*draft.date_columns, *draft.columns, *draft.left_out])]
+        names = [*dict.fromkeys([*draft.date_columns, *draft.columns])]
 
         def valid(answer: str) -> Draft:
             if answer not in names:
@@ -200,7 +222,7 @@ class Dialogue:
         self._answer(delta=None)
 
     def _ask_unit(self) -> None:
-        columns = self._draft.columns
+        columns = [name for name, each in self._draft.columns.items() if each.ways]
 
         def valid(answer: str) -> str | None:
             if answer not in columns and answer != _NOBODY:
@@ -217,8 +239,8 @@ class Dialogue:
         persons, rows, public = None, self._counted, True
         if unit is not None:
             public = _ask_if_public("persons")
-            persons = _ask(f"{'N' if public else 'Approximate n'}umber of persons", _number(int, 1))
-            rows = _ask("Approximate number of rows", _number(int, persons))
+            persons = _ask(f"{'N' if public else 'Approximate n'}umber of persons", _count())
+            rows = _ask("Approximate number of rows", _count(persons))
             self._draft = self._draft if self._draft.dates is None else self._draft.not_growing()
         elif self._draft.dates is not None:
             return
@@ -226,26 +248,29 @@ class Dialogue:
         self._answer(unit=unit, persons=persons, rows=rows, neighbours=neighbours, delta=None)
 
     def _ask_rows(self) -> None:
-        if self._draft.dates is not None:
-            self._answer(rows=_ask("Approximate number of rows in a year", _number(int, 1)))
-        elif self._draft.unit is not None:
-            least = self._draft.persons or 1
-            self._answer(rows=_ask("Approximate number of rows", _number(int, least)))
-        elif _ask_if_public("rows"):
-            default = None if self._counted is None else str(self._counted)
-            rows = _ask("Number of rows", _number(int, 1), default)
-            self._answer(rows=rows, neighbours=Neighbours.REPLACE_ONE, delta=None)
+        draft, question = self._draft, "Approximate number of rows"
+        if draft.per is not None:
+            self._answer(rows=_ask(f"{question} in a {draft.per}", _count()))
+        elif draft.unit is not None:
+            self._answer(rows=_ask(question, _count(draft.persons or 1)))
         else:
-            rows = _ask("Approximate number of rows", _number(int, 1))
-            self._answer(rows=rows, neighbours=Neighbours.ADD_REMOVE, delta=None)
+            public = _ask_if_public("rows")
+            default = None if self._counted is None or not public else str(self._counted)
+            rows = _ask("Number of rows" if public else question, _count(), default)
+            neighbours = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
+            self._answer(rows=rows, neighbours=neighbours, delta=None)
 
     def _ask_budget(self) -> None:
+        draft = self._draft
+
         def valid(answer: str) -> Budget:
-            epsilon, delta = _two_numbers(answer)
+            epsilon, delta = _two_numbers(answer, "3 1e-6")
             keys = {"epsilon": epsilon, "delta": delta}
+            limit = 1 / (draft.persons or draft.rows or 1)
+            if delta >= limit:
+                raise wordings.delta_too_large("persons" if draft.persons else "rows", limit)
             return parse(Budget, keys, "budget", RequestError)
 
-        draft = self._draft
         default = f"{draft.epsilon:g} {draft.delta:g}"
         budget = _ask("Epsilon and delta of the budget, for all releases", valid, default)
         first = min(draft.release_epsilon, budget.epsilon)
@@ -270,7 +295,7 @@ class Dialogue:
             kinds = [
                 kind
                 for kind in (NUMBERS, LEVELS)
-                if all(kind in column.publishable_as for column in members.values())
+                if all(kind in column.ways for column in members.values())
             ]
             ways = "; ".join(dict.fromkeys(map(_way, members.values())))
             counted = f", {len(names)} columns" if names[1:] else ""
@@ -285,7 +310,7 @@ class Dialogue:
                 return
             if answer:
                 changed = _ANSWERS[answer](members)
-                self._answer(columns={**self._draft.columns, **changed})
+                self._answer(columns=self._draft.with_columns(changed).columns)
 
 
 class _Prompt(PromptBase[str]):
@@ -320,12 +345,12 @@ def _show(text: str) -> None:
     terminal.err.print(Text(text))
 
 
-def _one_of(words: Collection[str]) -> Callable[[str], str]:
+def _one_of(words: Collection[str], *, or_none: bool = True) -> Callable[[str], str]:
     """Accepts the first letters of a word, or nothing."""
 
     def valid(answer: str) -> str:
         matches = [word for word in words if answer and word.startswith(answer.lower())]
-        if answer and not matches:
+        if not matches and (answer or not or_none):
             raise families.DRAFT(
                 "The answer must be one of: {choices}.",
                 "The first letter is enough.",
@@ -336,33 +361,40 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
     return valid
 
 
-def _number(kind: type[Any], least: int | None = None) -> Callable[[str], Any]:
-    """Accepts a finite number of a type, at least `least`."""
+def _number(kind: type[Any], example: str, least: float, most: float) -> Callable[[str], Any]:
+    """Accepts a number of a type between two others."""
 
     def valid(answer: str) -> Any:
         with contextlib.suppress(ValueError, OverflowError):
             number = kind(answer)
-            if math.isfinite(number) and (least is None or number >= least):
+            if least <= number <= most:
                 return number
-        bound = "" if least is None else f", {least} or more"
         raise families.DRAFT(
-            "The answer must be a {kind}{bound}.",
+            "The answer must be a {kind} from {least:g} to {most:g}.",
             "Write one such as {example}.",
             kind="whole number" if kind is int else "number",
-            bound=bound,
-            example="1000" if kind is int else "0.5, with a decimal point",
+            least=least,
+            most=most,
+            example=example,
         )
 
     return valid
 
 
-def _two_numbers(answer: str) -> tuple[float, float]:
+def _count(least: int = 1) -> Callable[[str], Any]:
+    example = f"{max(1000, least)}, in digits, without marks between them"
+    return _number(int, example, least, _MOST_ROWS)
+
+
+def _two_numbers(answer: str, example: str) -> tuple[float, float]:
     with contextlib.suppress(ValueError):
         first, second = map(float, _BETWEEN_NUMBERS.split(answer))
         if math.isfinite(first) and math.isfinite(second):
             return first, second
     raise families.DRAFT(
-        "The answer must be two numbers.", "Write them such as 0 100.5, with a decimal point."
+        "The answer must be two numbers.",
+        "Write them such as {example}: with decimal points, and a blank between them.",
+        example=example,
     )
 
 
@@ -370,12 +402,13 @@ def _ask_bounds(columns: Columns) -> dict[str, Column]:
     """The columns as numbers, with the bounds that are answered."""
 
     def valid(answer: str) -> Bounds:
-        lower, upper = _two_numbers(answer) if answer else (None, None)
+        lower, upper = _two_numbers(answer, "0 100.5") if answer else (None, None)
         return parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
 
     bounds = _ask("    lower and upper bound, such as 0 100 (Enter: no bounds)", valid, "")
+    numbers = Column(lower=bounds.lower, upper=bounds.upper)
     return {
-        name: Column(column.kind, lower=bounds.lower, upper=bounds.upper)
+        name: replace(numbers, kind=column.kind, ways=column.ways, missing=column.missing)
         for name, column in columns.items()
     }
 
@@ -391,12 +424,17 @@ def _ask_levels(columns: Columns) -> dict[str, Column]:
         numbers = [_as_number(text) for text in texts]
         answered = {}
         for name, column in columns.items():
-            levels = texts if column.kind == "text" or None in numbers else numbers
-            parsed = parse(Levels, {"levels": levels}, "levels", RequestError)
-            answered[name] = Column(column.kind, levels=parsed.levels)
+            levels = texts if column.kind == TEXT or None in numbers else numbers
+            parsed = parse(Levels, {"levels": levels}, "levels", RequestError).levels
+            answered[name] = replace(column, levels=parsed, left_out="", missing=(), choices=())
         return answered
 
-    return _ask("    levels, separated by commas, such as low, high", valid)
+    if all(column.kind == TRUTH for column in columns.values()):
+        both: dict[str, Any] = {"levels": (True, False), "left_out": ""}
+        return {name: replace(column, **both) for name, column in columns.items()}
+    seen = {column.levels or column.choices for column in columns.values()}
+    default = ", ".join(map(yaml_scalar, *seen)) if len(seen) == 1 else ""
+    return _ask("    levels, separated by commas, such as low, high", valid, default or None)
 
 
 def _as_number(text: str) -> float | None:
@@ -411,7 +449,9 @@ def _as_number(text: str) -> float | None:
 _ANSWERS: dict[str, Callable[[Columns], dict[str, Column]]] = {
     NUMBERS: _ask_bounds,
     LEVELS: _ask_levels,
-    _SKIP: lambda columns: {n: replace(each, published=False) for n, each in columns.items()},
+    _SKIP: lambda columns: {
+        name: replace(each, left_out=each.left_out or "by choice") for name, each in columns.items()
+    },
 }
 
 
@@ -433,8 +473,8 @@ def _protection(draft: Draft) -> str:
 def _rows(draft: Draft) -> str:
     if draft.rows is None:
         return ""
-    if draft.dates is not None:
-        return f"about {draft.rows} in a year; the exact number is private"
+    if draft.per is not None:
+        return f"about {draft.rows} in a {draft.per}; the exact number is private"
     if draft.unit is not None:
         return f"about {draft.rows}"
     if draft.neighbours.count_is_public:
@@ -456,11 +496,11 @@ def _columns_text(draft: Draft) -> str:
         omitted = len(labels) - _MOST_LISTED
         rest = f", and {omitted} more" if omitted > 0 else ""
         lines.append(f"{counts[way]} {way}: {', '.join(labels[:_MOST_LISTED])}{rest}")
-    published = [column for column in columns.values() if column.published]
+    published = draft.published.values()
     if any(column.levels is None and column.lower is None for column in published):
         width = sum(len(column.levels or [None]) for column in published)
         needed = rows_needed(width, gdp_mu(draft.release_epsilon, draft.release_delta))
-        count = draft.persons or draft.rows or 1
+        count = draft.persons or draft.rows or math.inf
         if needed > count:
             unit = "persons" if draft.unit else "rows"
             lines.append(
@@ -472,13 +512,16 @@ def _columns_text(draft: Draft) -> str:
 
 def _way(column: Column) -> str:
     """How a column is published, in words."""
-    if not column.published:
-        return "left out: text, which needs levels" if column.needs_levels else "left out"
+    if column.left_out:
+        return f"left out ({column.left_out.partition(':')[0].partition(';')[0]})"
+    codes = f", with {len(column.missing)} codes for missing values" * bool(column.missing)
     if column.levels is not None:
-        return f"as levels {', '.join(level_names(column.levels))}"
+        return f"as levels {', '.join(map(yaml_scalar, column.levels))}"
+    if column.choices:
+        codes += f"; if they are codes, as levels {', '.join(map(yaml_scalar, column.choices))}"
     if column.lower is None or column.upper is None:
-        return "as numbers without bounds"
-    return f"as numbers from {column.lower:g} to {column.upper:g}"
+        return f"as numbers without bounds{codes}"
+    return f"as numbers from {column.lower:g} to {column.upper:g}{codes}"
 
 
 def _runs(columns: Columns) -> list[tuple[str, list[str]]]:

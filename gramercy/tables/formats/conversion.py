@@ -184,6 +184,14 @@ def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: st
     """The columns below the header; rows without any cell are left out."""
     above = reading.header or (0 if reading.names else 1)
     stated = rows[above - 1] if 0 < above <= len(rows) else []
+    used = [sum(cell not in {"", None} for cell in row) for row in rows[:_FIRST_ROWS]]
+    if reading.header is None and not reading.names and used and 2 * used[0] <= max(used):
+        widest = used.index(max(used)) + 1
+        raise _conversion_failed(
+            str(path),
+            f"{place}row 1 has {used[0]} of {max(used)} cells, and row {widest} has all",
+            f"If row {widest} names the columns, add: --header {widest}. If row 1 does: --header 1",
+        )
     names = list(reading.names) or [" ".join(_text(cell).split()) for cell in stated]
     if not any(names):
         raise _conversion_failed(
@@ -275,6 +283,7 @@ class _Kind:
 
 _ENCODINGS = "State it: --encoding cp1252 (Western Windows), latin-1, cp1250, utf-16 ..."
 _HEADER = "State its number: --header 3. Or name the columns, if no row does: --names A,B,C."
+_FIRST_ROWS = 20  # in which the names of columns are expected
 _ROWS = {*NumberNotation.model_fields, "header", "names", "numbers"}
 _SHEET = _Kind("an Excel or ODS workbook", _rows_of_sheet, frozenset({"sheet", *_ROWS}))
 _TEXT = _Kind(

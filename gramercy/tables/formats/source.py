@@ -7,14 +7,11 @@ drawn.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import csv
 import datetime
 import difflib
 import glob
 import hashlib
-import io
 import json
 import logging
 import os
@@ -23,7 +20,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
@@ -47,11 +44,8 @@ from gramercy.schemas.source import (
     AnySource,
     Copied,
     CopiedFiles,
-    CsvFormat,
     DatedFiles,
-    Encoding,
     Files,
-    Separator,
     display_name,
     keys_of,
     location,
@@ -61,8 +55,7 @@ from gramercy.schemas.url import path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats import csv_format
 from gramercy.tables.formats.conversion import is_convertible
-from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables, open_bytes
-from gramercy.tables.formats.lines import BLOCK
+from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables
 from gramercy.tables.formats.private_copy import copied_files
 from gramercy.tables.formats.registry import format_of, table_to_copy
 from gramercy.tables.formats.table_format import CopiedColumns, SourceFile
@@ -443,42 +436,3 @@ def verify_unchanged(digest: str, source: AnySource) -> None:
         current = store_digest(open_source(source))
     if current != digest:
         raise wordings.table_changed()
-
-
-def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
-    """Open a table whose format no contract has stated yet; judged by the header line alone.
-
-    Returns also the format of the first CSV file, if a contract must state it: the separator
-    between the most fields of its header, and its encoding. Decimal marks are not in headers. The
-    encoding of a header without accents is taken for UTF-8.
-    """
-    source = open_source(Files(path=path, separator=","))
-    files = [file for file in source.files if isinstance(file.format, CsvTables)]
-    if not files:
-        return source, None
-    written = _format_of_header(files[0])
-    if written == CsvFormat() and all(format_of(file.path) is not None for file in files):
-        return open_source(path), None
-    return open_source(Files(path=path, **written.model_dump())), written
-
-
-def _format_of_header(file: SourceFile) -> CsvFormat:
-    with file.redacted_errors(), open_bytes(file) as stream:
-        line = stream.readline(BLOCK)
-        encoding: Encoding = "utf-16"
-        if not line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            encoding = "latin-1"  # which any bytes are
-            for each in ("cp1252", "utf-8"):
-                with contextlib.suppress(UnicodeDecodeError):
-                    line.decode(each)
-                    encoding = "utf-8" if each == "utf-8" else "cp1252"
-        if encoding == "utf-16":  # the end of the line is not where a byte looks like it
-            line += stream.read(BLOCK)
-    text = line.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
-    header = text.partition("\n")[0]
-
-    def fields(separator: Separator) -> int:
-        return len(next(csv.reader(io.StringIO(header), delimiter=separator), []))
-
-    # The first of the separators, if several have as many fields.
-    return CsvFormat(separator=max(get_args(Separator), key=fields), encoding=encoding)

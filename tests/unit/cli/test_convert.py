@@ -141,6 +141,16 @@ def test_output_for_people(
     assert CANARY not in out
 
 
+def test_title_above_the_header_is_refused_with_the_row_that_has_the_names(
+    convert: Any, refuse: Any
+) -> None:
+    sheet("t.xlsx", ["Episodes 2026"], [None], ["n", "t", CANARY], [1, 2, 3], [4, 5, 6])
+    error = refuse(families.FILE, "t.xlsx")
+    assert "--header 3" in error
+    assert CANARY not in error
+    assert list(convert("t.xlsx", "--header", "3")[0]) == ["n", "t", CANARY]
+
+
 def test_sheet_header_and_names(convert: Any, refuse: Any) -> None:
     book = openpyxl.Workbook()
     book.active.title, book.active.sheet_state = "hidden", "hidden"

@@ -45,7 +45,7 @@ def test_enter_accepts_a_valid_proposal_for_sixty_columns(
     assert contract.names == ["age", *[f"lab_{k}" for k in range(55)], "bmi"]
     assert contract.columns_without_bounds == contract.names
     assert (contract.budget.epsilon, contract.budget.delta) == (3.0, 1e-6)
-    assert "# ward: text, whose levels" in (tmp_path / "blood/contract.yaml").read_text()
+    assert "# ward: {levels: [A, B]}  # text" in (tmp_path / "blood/contract.yaml").read_text()
     planned = run_json("plan", tmp_path / "blood/request.yaml", capsys=capsys)
     assert (planned["columns"], planned["admitted"]) == (58, True)
 
