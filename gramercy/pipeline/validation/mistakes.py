@@ -226,7 +226,7 @@ def _as_stored(column: SampledColumn, value: float) -> str:
 def _notations(table: SampledTable) -> Iterator[Notice]:
     """Numbers in another notation than the contract states."""
     shown = [column for column in table.numeric if not _are_dates(column)]
-    texts = [Texts.of(column.name, column.texts) for column in shown]
+    texts = [Texts.of(column.name, column.texts, column.notation) for column in shown]
     for found in misread(texts, table.contract.source):
         yield _misread(found)
 

@@ -24,7 +24,7 @@ from gramercy.tables.formats.values import Numbers
 
 Mask = NDArray[np.bool_]
 
-_MOST_TEXTS = 4000  # different cells of a column
+_MOST_TEXTS = 1000  # different cells of a column: so many that are read, and that are not
 _LEAST_CELLS, _LEAST_SHARE = 3, 5e-4
 _LONGEST_SHAPE, _MOST_SHAPES = 16, 3
 _MOST_UNITS, _LONGEST_UNIT, _SHARE_OF_UNIT = 3, 8, 0.2
@@ -49,14 +49,20 @@ class Texts:
 
     column: str
     texts: Sequence[str] = field(repr=False)
-    counts: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.float64] = field(repr=False)
 
     @classmethod
-    def of(cls, column: str, cells: pa.Array) -> Texts:
-        """Those of an array of text; of many different ones, the first."""
+    def of(cls, column: str, cells: pa.Array, declared: NumberNotation) -> Texts:
+        """Those of an array of text; of many different ones some, which stand for all."""
         found = cells.drop_null().value_counts()
-        texts = found.field("values").slice(0, _MOST_TEXTS).to_pylist()
-        return cls(column, texts, found.field("counts").to_numpy()[:_MOST_TEXTS])
+        texts, counts = found.field("values"), found.field("counts").to_numpy().astype(float)
+        unread = np.isnan(Numbers(declared).floats(texts))
+        kept = list[int]()
+        for which in (np.flatnonzero(unread), np.flatnonzero(~unread)):
+            some = which[:_MOST_TEXTS]
+            counts[some] *= counts[which].sum() / max(counts[some].sum(), 1.0)
+            kept += some.tolist()
+        return cls(column, texts.take(pa.array(kept, pa.int64())).to_pylist(), counts[kept])
 
     def read(self, notation: NumberNotation) -> Mask:
         """Which texts a notation reads as numbers."""
@@ -71,7 +77,7 @@ class Texts:
 
     def cells(self, which: Mask) -> int:
         """The number of cells with some of the texts."""
-        return int(self.counts[which].sum())
+        return round(float(self.counts[which].sum()))
 
     def share(self, which: Mask) -> float:
         """The share of the cells with some of the texts."""
@@ -172,6 +178,8 @@ def _best(columns: Sequence[Texts], declared: NumberNotation, source: AnySource)
     """The notation of fewest changed keys that reads most cells."""
     unread = [(each, ~each.read(declared)) for each in columns]
     unread = [(each, which) for each, which in unread if each.are_many(which)]
+    if not unread:
+        return declared
     best, best_score = declared, sum(each.cells(each.read(declared)) for each in columns)
     for notation in _notations(declared, source, _units(unread)):
         score = sum(each.cells(each.read(notation)) for each in columns)
