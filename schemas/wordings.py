@@ -52,10 +52,9 @@ column_repeated = Wording(
 row_count_differs = Wording(
     families.ROW_COUNT,
     "{source}: the table has {rows} rows, but the contract's 'rows' is {declared}.",
-    "If the table is complete, write 'rows: {rows}', or declare 'neighbours: add-remove'. "
-    "Every line of a CSV file counts, blank ones and both parts of one with a line break inside "
-    "quotes: 'gramercy convert FILE table.parquet' reads such files, and 'gramercy check REQUEST' "
-    "counts their lines.",
+    "Run 'gramercy check REQUEST': every line of a CSV file counts, also blank ones and both parts "
+    "of one with a line break inside quotes, and it says what to do. If there is no such "
+    "line, and the table is complete, write 'rows: {rows}', or declare 'neighbours: add-remove'.",
 )
 no_rows = Wording(
     families.ROW_COUNT,
@@ -311,9 +310,9 @@ steps_changed = Wording(
 persons_differ = Wording(
     families.PERSON_IDS,
     "The table has {found} persons, but 'persons' in the contract is {declared}.",
-    "The guarantee is for each spelling of an id, not for each person: one with two ids, or with "
-    "one id in two spellings, counts as two. Averages are off by that ratio. Correct the ids or "
-    "the contract.",
+    "The guarantee holds for each spelling of an id, and not for a person with two of them. "
+    "Averages are off by that ratio. Write every id in one way; or, if each id is one person, "
+    "correct 'persons' by what is public.",
 )
 unknown_levels = Wording(
     families.READING,

@@ -119,7 +119,10 @@ def _check_facts(check: TableCheck, mistakes: Sequence[Notice], version: str) ->
             for column in check.columns
         },
         "levels_without_cells": list(check.levels_without_cells),
-        "problems": [{"code": each.code, "message": each.message} for each in problems],
+        "problems": [
+            {"code": each.code, "message": each.message, "facts": dict(each.facts)}
+            for each in problems
+        ],
         "mistakes": [
             {
                 "mistake": each.facts["mistake"],

@@ -15,7 +15,12 @@ from gramercy.schemas import wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
 from gramercy.schemas.notation import NumberNotation
-from gramercy.tables.formats.conversion import Reading, read_other, write_parquet
+from gramercy.tables.formats.conversion import (
+    Reading,
+    in_one_spelling,
+    read_other,
+    write_parquet,
+)
 from gramercy.tables.formats.parquet_format import ParquetTables
 from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.registry import format_of
@@ -46,6 +51,10 @@ def convert(
     numbers: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Columns of numbers: other cells become missing."),
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns of ids to spell in one way: p 07 becomes P07."),
     ] = None,
     thousands: Annotated[
         str | None, typer.Option(metavar="CHAR", help="Mark between thousands in numbers.")
@@ -109,9 +118,10 @@ def convert(
         codes=codes,
     )
     found = read_other(file, reading)
+    converted = in_one_spelling(found.table, _list(ids))
     with write_errors("TABLE", table):
-        write_parquet(found.table, table)
-    types, rows = schema_of(open_source(str(table))), found.table.num_rows
+        write_parquet(converted, table)
+    types, rows = schema_of(open_source(str(table))), converted.num_rows
     next_command = f"gramercy new {shlex.quote(str(table))}"
     if json:
         losses = {"left_out": dict(found.left_out), "cleared": dict(found.cleared)}

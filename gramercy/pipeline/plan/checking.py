@@ -16,6 +16,7 @@ import datetime
 import difflib
 import itertools
 import math
+import shlex
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,12 +31,14 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.column import ColumnKind, Derived
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.corrections import as_yaml
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import CsvFormat, display_name
 from gramercy.schemas.steps import StepDays
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
+from gramercy.tables.formats.conversion import is_convertible
 from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import Source, lines_with_open_quotes, open_source
 from gramercy.tables.formats.table_format import SourceFile
@@ -78,8 +81,7 @@ class TableCheck:
     def errors(self) -> list[TableError]:
         """Why the table cannot be used; empty if it can."""
         source = display_name(self.contract.source)
-        counted = row_count_problem(self.contract, self.lines) if self.complete else None
-        errors = [] if counted is None else [counted]
+        errors = [] if (counted := self._row_count_problem) is None else [counted]
         if unusable := [each.name for each in self.columns if each.verdict == "unusable"]:
             omitted = len(unusable) - _MOST_NAMED
             others = [f"and {omitted} more"] if omitted > 0 else []
@@ -94,27 +96,29 @@ class TableCheck:
         return errors
 
     @property
+    def _row_count_problem(self) -> TableError | None:
+        return row_count_problem(self.contract, self.lines) if self.complete else None
+
+    @property
     def notices(self) -> list[Notice]:
         """What the steward should look at, each with a remedy."""
         notices = list(quality_notices(self.columns, self.lines, self.malformed))
         notices += [_line_breaks(*each) for each in self.unclosed.items()]
+        if self.malformed and not self.unclosed and self._row_count_problem is not None:
+            notices.append(
+                families.UNUSABLE_LINES(
+                    "{malformed} of the {lines} lines are blank, malformed or of another width "
+                    "than the header.",
+                    "Remove those that are not rows, such as notes or totals at the end of the "
+                    "file.",
+                    malformed=self.malformed,
+                    lines=self.lines,
+                )
+            )
         if self.complete and self.persons != self.contract.persons:
             notices.append(wordings.persons_differ(self.persons, self.contract.persons))
         if self.ids_alike:
-            column = str(self.contract.person_column)
-            notices.append(
-                families.PERSON_IDS(
-                    "{count} of the {persons} ids in '{column}' differ from another id "
-                    "only in capital letters or blanks.",
-                    "The guarantee is for each spelling: it does not hold for a person with two "
-                    "of them. Write every id in one way before a "
-                    "release: in the file, or in a view of the database, such as "
-                    "upper(replace({column}, ' ', '')).",
-                    count=self.ids_alike,
-                    persons=self.persons,
-                    column=column,
-                )
-            )
+            notices.append(self._spellings(self.ids_alike))
         if self.rows_without_date:
             notices.append(
                 families.UNUSABLE_LINES(
@@ -136,6 +140,33 @@ class TableCheck:
         if (proposed := for_the_steward(self.proposals)) is not None:
             notices.append(proposed)
         return notices
+
+    def _spellings(self, alike: int) -> Notice:
+        """What to do about persons who may have two spellings of one id."""
+        source, column = self.contract.source, str(self.contract.person_column)
+        remedy = (
+            f"name a view of the database as the source, in which it is upper(replace({column}, "
+            "' ', ''))."
+        )
+        if not isinstance(source, DatabaseTable):
+            file = display_name(source)
+            target = _converted_name(file)
+            remedy = (
+                f"run {shlex.join(['gramercy', 'convert', file, target, '--ids', column])}, and "
+                f"name {target} as the contract's 'source'."
+            )
+            if not is_convertible(file):
+                remedy = "in the program that wrote the file, as the function UPPER(TRIM()) does."
+        return families.PERSON_IDS(
+            "{count} of the {persons} ids in '{column}' differ from another id only in capital "
+            "letters or blanks. Where two of them are one person, the guarantee does not hold for "
+            "the person: it holds for each spelling.",
+            "Write every id in one way before a release: {remedy}",
+            count=alike,
+            persons=self.persons,
+            column=column,
+            remedy=remedy,
+        )
 
     @property
     def rows_of_steps(self) -> list[StepRows]:
@@ -316,17 +347,17 @@ class _Counts:
 
 def _line_breaks(file: str, lines: int) -> Notice:
     """What to do about texts with line breaks in a CSV file."""
-    path = PurePosixPath(file)
-    target = path.with_name(path.name.partition(".")[0] + ".parquet")
+    target = _converted_name(file)
     return families.UNUSABLE_LINES(
         "{file}: {lines} lines open quotes and do not close them, as texts with line breaks do. A "
         "row of a CSV file is one line, so each of these lines is malformed, and the next one is "
         "a row of its own.",
-        "Run 'gramercy convert {file} {target}', which reads such texts, and name {target} as the "
-        "contract's 'source'; or export the table without line breaks.",
+        "Run '{command}', which reads such texts, and name {target} as the contract's 'source'; or "
+        "export the table without line breaks.",
         file=file,
         lines=lines,
-        target=str(target),
+        target=target,
+        command=shlex.join(["gramercy", "convert", file, target]),
     )
 
 
@@ -352,6 +383,12 @@ class _Sample:
 
 
 _SAMPLED_CELLS = 1 << 21
+
+def _converted_name(file: str) -> str:
+    """The name of a file after its conversion."""
+    path = PurePosixPath(file)
+    return str(path.with_name(path.name.partition(".")[0] + ".parquet"))
+
 
 Verdict = Literal["fine", "warning", "unusable"]
 
@@ -526,7 +563,7 @@ def check_table_header(contract: Contract) -> Source:
     required, columns = required_columns(contract), contract.table_columns
     known: set[tuple[str | None, ...]] = set()
     for each in source.files:
-        types, file = column_types(each), each.display_name
+        types, file = _types(each, contract), each.display_name
         schema = tuple(types.get(name) for name in required)
         if schema in known:  # thousands of files have one schema, apart from other columns
             continue
@@ -579,7 +616,7 @@ def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> Tabl
     Without a header, these names would be the cells of a person.
     """
     missing = [name for name in required_columns(contract) if name not in types]
-    if (elsewhere := _header_elsewhere(file, len(types), contract)) is not None:
+    if (elsewhere := _header_elsewhere(file, contract)) is not None:
         return elsewhere
     alike = _alike(missing, types)
     if blanks := [name for name in missing if alike.get(name, "").strip() != alike.get(name, "")]:
@@ -623,16 +660,26 @@ def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> Tabl
     )
 
 
-def _header_elsewhere(file: SourceFile, fields: int, contract: Contract) -> TableError | None:
+def _types(file: SourceFile, contract: Contract) -> Types:
+    """Names and types of a file's columns; if its header is none, it may be elsewhere."""
+    try:
+        return column_types(file)
+    except TableError as caught:
+        error = caught
+    raise _header_elsewhere(file, contract) or error
+
+
+def _header_elsewhere(file: SourceFile, contract: Contract) -> TableError | None:
     """The error for a header in another line or with another separator, if it has all columns.
 
     It shows where the header is, and nothing that is written there or elsewhere.
     """
     stated = contract.source if isinstance(contract.source, CsvFormat) else CsvFormat()
     required = set(map(_folded, set(required_columns(contract)) - file.partition_values.keys()))
+    lines = file.first_lines()
     places = (
         (mark, number, _fields(line, mark))
-        for number, line in enumerate(file.first_lines(), 1)
+        for number, line in enumerate(lines, 1)
         for mark in (stated.separator, *_SEPARATORS, ",")
         if (mark, number) != (stated.separator, stated.header)
     )
@@ -654,7 +701,7 @@ def _header_elsewhere(file: SourceFile, fields: int, contract: Contract) -> Tabl
         "present source{decimal}.",
         file=file.display_name,
         stated=stated.header,
-        fields=fields,
+        fields=len(_fields("".join(lines[stated.header - 1 : stated.header]), stated.separator)),
         line=number,
         count=len(names),
         keys=as_yaml(keys)[1:-1],

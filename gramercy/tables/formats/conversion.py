@@ -116,6 +116,19 @@ def read_other(path: Path, reading: Reading) -> Converted:
         failure.__context__ = None
 
 
+def in_one_spelling(table: pa.Table, ids: Sequence[str]) -> pa.Table:
+    """The table with ids in capital letters and without blanks; see `IndexedPersons.alike`."""
+    for name in ids:
+        if name not in table.column_names:
+            known = f"The columns are: {', '.join(table.column_names)}."
+            raise wordings.conversion_option(f"--ids: no column '{name}'", known)
+        cells = table[name].cast(pa.string()).to_pylist()
+        folded = [None if cell is None else "".join(cell.upper().split()) for cell in cells]
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(folded, pa.string()))
+    return table
+
+
 def is_convertible(name: str) -> bool:
     """Whether files with such a name or URL can be converted, judged by the end of the name."""
     return _suffix(name) in _KINDS

@@ -354,3 +354,14 @@ def test_missing_package_is_named(
     assert code == 1
     assert families.MISSING_PACKAGES.code in err
     assert "pip install 'gramercy[convert]'" in err
+
+
+def test_ids_in_one_spelling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = ["P 07", "p07", " P07 ", None]
+    pd.DataFrame({"pid": ids, "x": range(4)}).to_csv(tmp_path / "t.csv", index=False)
+    target = tmp_path / "ids.parquet"
+    words = (tmp_path / "t.csv", target, "--ids")
+    code, _, err = run_command("convert", *words, "none", capsys=capsys)
+    assert (code, families.USAGE.code in err) == (2, True)
+    assert run_command("convert", *words, "pid", capsys=capsys)[0] == 0
+    assert pq.read_table(target)["pid"].to_pylist() == ["P07", "P07", "P07", None]
