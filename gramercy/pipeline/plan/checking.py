@@ -661,7 +661,7 @@ def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> Tabl
 
 
 def _types(file: SourceFile, contract: Contract) -> Types:
-    """Names and types of a file's columns; if its header is none, it may be elsewhere."""
+    """Names and types of a file's columns; the header may be in another line."""
     try:
         return column_types(file)
     except TableError as caught:

@@ -133,10 +133,8 @@ def read_header(file: SourceFile) -> list[str]:
     if line is None:
         raise families.HEADER(
             "{file}: the file ends before line {line}, which should name the columns.",
-            "Correct 'header' under the contract's 'source': the number of the line with the "
-            "names, without comments."
-            if written.header > 1
-            else "The first line must name the columns.",
+            "The first line names the columns, unless the contract's 'source' states another one "
+            "as 'header', such as header: 3; comments do not count.",
             file=display_name,
             line=written.header,
         )
