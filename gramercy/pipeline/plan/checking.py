@@ -384,6 +384,7 @@ class _Sample:
 
 _SAMPLED_CELLS = 1 << 21
 
+
 def _converted_name(file: str) -> str:
     """The name of a file after its conversion."""
     path = PurePosixPath(file)
