@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.schemas import wordings
+from gramercy.schemas.cells import DayCells
 from gramercy.schemas.column import level_names
 from gramercy.schemas.derived import Derivation, DerivedFacts, Input
 from gramercy.schemas.errors import UnknownLevels
@@ -110,30 +111,32 @@ class OwnRows:
     ) -> Array:
         """The cells of a numeric column, which may be derived."""
         if facts.derived is None:
-            return _numbers(frame[facts.name])
+            return _numbers(frame[facts.name], _unit(facts))
         if any(each not in frame for each in self._sources(frame, facts.derived)):
             return _numbers(frame[facts.name])
         function = facts.derived.function
-        dates = function.reads_dates
+        days = DayCells() if function.reads_dates else None
         inputs, cells, unknown = list[Input](), list[Array](), np.zeros(len(frame), dtype=bool)
         for name in facts.derived.inputs:
             known = self._index(name)
             own = None if known is None else self.evidence.columns[known]
             limits, missing = (-math.inf, math.inf), facts.derived.missing
+            unit: DayCells | None = None
             if known is not None and isinstance(own, LevelsFacts):
                 values = self._level(frame, known, levels)
                 unknown |= np.isnan(values)
             elif isinstance(own, ColumnFacts):
-                limits, values = self._limits(known, own), _numbers(frame[name], dates)
+                limits, values = self._limits(known, own), _numbers(frame[name], _unit(own))
+                unit = function.unit_of(_unit(own))
             elif name in levels:
                 values = np.where(levels[name] < 0, np.nan, levels[name])
             elif name in frame:
-                values = _numbers(frame[name], dates)
+                values = _numbers(frame[name], days)
             else:  # a level of a column that is not published
                 column, _, level = name.partition("=")
                 values = _is_level(frame[column], level)
                 unknown |= np.isnan(values)
-            inputs.append(Input(name, None, limits, missing))
+            inputs.append(Input(name, None, limits, missing, unit=unit))
             cells.append(values)
         found = Derivation(tuple(inputs), function).apply(*cells)
         return np.where(unknown, np.nan, found)
@@ -145,11 +148,16 @@ class OwnRows:
         return self.evidence.bounds[index] or (-math.inf, math.inf)
 
 
-def _numbers(cells: pd.Series, dates: bool = False) -> Array:
-    """Cells as numbers; dates as days since 1970-01-01, where a column is computed from dates."""
-    if dates and not pd.api.types.is_numeric_dtype(cells):
-        days = pd.to_datetime(cells, errors="coerce") - pd.Timestamp(0)
-        cells = days.dt.days
+def _unit(facts: ColumnFacts) -> DayCells | None:
+    """What the numbers of a column of dates stand for."""
+    return None if facts.unit is None else DayCells.of_unit(facts.unit)
+
+
+def _numbers(cells: pd.Series, unit: DayCells | None = None) -> Array:
+    """Cells as numbers, and dates as numbers of their unit."""
+    if unit is not None and not pd.api.types.is_numeric_dtype(cells):
+        days = (pd.to_datetime(cells, errors="coerce") - pd.Timestamp(unit.since)).dt.days
+        cells = days / unit.days
     numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers
 
