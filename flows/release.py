@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
@@ -11,12 +12,16 @@ from gramercy.pipeline.plan.due_steps import unfinished_window, waits_until
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
-from gramercy.pipeline.progress import part_of_run
+from gramercy.pipeline.progress import announce_step, in_parallel, part_of_run
 from gramercy.pipeline.publish.private_table import (
+    PrivateCounts,
+    PrivateSums,
     copy_folder,
     remove_abandoned_copies,
     sums_of_step,
 )
+from gramercy.pipeline.validation.suite import Job
+from gramercy.pipeline.validation.worker_process import start_ahead, worker
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
 from gramercy.tasks.history import (
@@ -117,10 +122,11 @@ def _published(
         name = steps.publish(context, plan, steps.sum_reports(plan, reports))
     elif name is None:
         check_scheduled_version(plan, utc_now())
+        start_ahead()
         with copy_folder(context.home, plan.contract) as folder:
             copied = plan if folder is None else steps.copy_table(plan, folder)
             steps.validate(copied.contract)
-            data = steps.accumulate(copied)
+            data, validated = _read(context, plan, copied)
             count = len(missing) + 1
             for number, earlier in enumerate(missing, 1):
                 log_fact(f"Step {earlier.request.version}, {number} of {count}.")
@@ -128,5 +134,24 @@ def _published(
                     name = steps.publish(context, earlier, sums_of_step(earlier, data))
                 yield earlier, name
             with part_of_run(plan.request.version, count, count):
-                name = steps.publish(context, copied, data)
+                name = steps.publish(context, copied, data, validated)
     yield plan, name
+
+
+def _read(
+    context: Context, plan: Plan, copied: Plan
+) -> tuple[PrivateSums | PrivateCounts, Mapping[str, Any]]:
+    """Read a table, and validate it meanwhile; what the validation found is for the steward."""
+    with worker() as process:
+        job = Job.of(context.home, plan.contract, copied.contract)
+        with in_parallel():
+            validation = steps.expectations.submit(context, copied, job, process)
+        data = steps.accumulate(copied)
+        with announce_step("expectations"):
+            outcome = validation.result()
+    if outcome.files is None:  # no row was read for it: the reason is not in the table
+        log_fact(
+            "Great Expectations did not validate columns and types; they were compared with the "
+            "contract without it."
+        )
+    return data, outcome.facts()

@@ -27,6 +27,7 @@ SENTENCES = MappingProxyType(
         "replay": "Looking for a release of the same request",
         "copy_table": "Copying the table into a private file",
         "validate": "Validating the table's columns and types",
+        "expectations": "Validating columns, types and a sample of rows with Great Expectations",
         "accumulate": "Reading the table",
         "sum_reports": "Reading the reports of the sources",
         "check_same_sources": "Comparing the reports with those of the release",

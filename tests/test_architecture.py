@@ -49,8 +49,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     },
 }
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
-# They define and run the expectation suite of a contract.
-USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/validation/suite.py"}
+# The program that runs expectations, in a process of its own.
+USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/validation/worker.py"}
 # At the top of the repository, and linked into the package.
 LINKED = {"flows", "tasks", "estimators", "schemas"}
 
@@ -193,6 +193,28 @@ def test_import_for_analysts_is_light() -> None:
     code = (
         "import sys, gramercy, gramercy.api.catalogue; "
         "print({'prefect', 'great_expectations', 'sqlalchemy', 'sqlglot'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.slow
+def test_a_release_does_not_import_great_expectations() -> None:
+    """It logs and keeps cells: a process of its own imports it, during the passes."""
+    code = (
+        "import sys, gramercy.cli.check, gramercy.cli.request_runner, gramercy.cli.plan; "
+        "import gramercy.flows.release, gramercy.pipeline.validation.worker; "
+        "print({'great_expectations'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_worker_of_expectations_starts_without_heavy_imports() -> None:
+    """The first command that may need it starts it before it imports anything that takes long."""
+    code = (
+        "import sys, gramercy.pipeline.validation.worker_process; "
+        "print({'numpy', 'pandas', 'pyarrow', 'pydantic'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -22,11 +24,16 @@ from gramercy.pipeline.publish.private_table import (
     copy_folder,
     remove_abandoned_copies,
 )
+from gramercy.pipeline.publish.table_validation import changes_since_last_version
 from gramercy.pipeline.validation.mistakes import look_for_mistakes
+from gramercy.pipeline.validation.outcome import in_words, validate_table, validation_notices
+from gramercy.pipeline.validation.suite import Job
+from gramercy.pipeline.validation.worker_process import start_ahead, worker
 from gramercy.schemas import families
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.errors import GramercyError, TableError
 from gramercy.schemas.problem import Notice
 
+_VALIDATION = ("expectations", "changes_since", "changes")
 _MOST_COLUMNS = 100  # with more columns, only those with a problem are listed
 _LAST_STEPS = 6  # of a series, whose numbers of rows are shown
 _STYLES = {"fine": "green", "warning": "yellow", "unusable": "bold red"}
@@ -42,11 +49,11 @@ def check(
 ) -> None:
     """Show the steward what a release could not use of the table, without a charge.
 
-    Counts missing, unreadable and out-of-bounds cells, unknown levels and malformed lines, and
-    looks for likely mistakes: codes of missing values, numbers in another notation, totals,
-    duplicates, identifiers. The output is private: it is printed on a terminal (or with --json),
-    and stored nowhere. The exit code is 2 if the table cannot be used. A release never depends on
-    a check.
+    Counts missing, unreadable and out-of-bounds cells, unknown levels and malformed lines, looks
+    for likely mistakes (codes of missing values, numbers in another notation, totals, duplicates,
+    identifiers), runs Great Expectations on a sample, and compares the table with that of the last
+    release. The output is private: it is printed on a terminal (or with --json), and stored
+    nowhere. The exit code is 2 if the table cannot be used. A release never depends on a check.
 
     Example: gramercy check request.yaml
     """
@@ -57,22 +64,49 @@ def check(
             "Run it in a terminal, or pass --json if a program must read the result.",
         )
     context = Context.default()
+    start_ahead()
     remove_abandoned_copies(context.home)
     dated = dated_request(context, read_request(request, period), utc_now())
     contract = load_contract(context, dated)
     total = contract.rows if rows is None else min(rows, contract.rows)
     with copy_folder(context.home, contract) as folder:
-        if folder is not None:
-            contract = copied_contract(contract, folder)
-        with rows_bar("checking", total) as on_rows:
-            result = check_table(contract, rows, on_rows)
-        mistakes = look_for_mistakes(contract)
+        copied = contract if folder is None else copied_contract(contract, folder)
+        job = Job.of(context.home, contract, copied)
+        with ThreadPoolExecutor(1) as threads, worker() as process:
+            validation = threads.submit(validate_table, job, process)
+            with rows_bar("checking", total) as on_rows:
+                result = check_table(copied, rows, on_rows)
+            mistakes = look_for_mistakes(copied)
+            outcome = validation.result()
+    facts = outcome.facts() | {
+        "rows": result.lines,
+        "malformed_rows": result.malformed,
+        "filled_cells": {column.name: column.missing for column in result.columns},
+    }
+    facts |= changes_since_last_version(context, contract.id, "", facts)
+    refused = outcome.error(context.home)
+    found = Findings(
+        [*result.errors, *([] if refused is None else [refused])],
+        [*result.notices, *validation_notices(facts)],
+        mistakes,
+        {name: facts[name] for name in _VALIDATION if name in facts},
+    )
     if json:
-        terminal.print_json(_check_facts(result, mistakes, dated.version))
+        terminal.print_json(_check_facts(result, dated.version, found))
     else:
-        _print_check(result, mistakes, dated.version)
-    if result.errors:
+        _print_check(result, dated.version, found)
+    if found.errors:
         sys.exit(TableError.exit_code)
+
+
+@dataclass(frozen=True, repr=False)
+class Findings:
+    """What a check found that is not a count. Private."""
+
+    errors: Sequence[GramercyError]  # why a release would be refused
+    notices: Sequence[Notice]
+    mistakes: Sequence[Notice]
+    validation: Mapping[str, Any]  # what Great Expectations found, and what changed
 
 
 def _check_is_private() -> Notice:
@@ -84,14 +118,14 @@ def _check_is_private() -> Notice:
     )
 
 
-def _check_facts(check: TableCheck, mistakes: Sequence[Notice], version: str) -> dict[str, Any]:
+def _check_facts(check: TableCheck, version: str, found: Findings) -> dict[str, Any]:
     """A check as plain data. Private."""
-    problems: list[TableError | Notice] = [*check.errors, *check.notices]
+    problems: list[GramercyError | Notice] = [*found.errors, *found.notices]
     return {
         "notice": _check_is_private().message,
         "dataset": check.contract.id,
         "version": version,
-        "usable": not check.errors,
+        "usable": not found.errors,
         "complete": check.complete,
         "rows": check.lines,
         "rows_declared": check.contract.rows,
@@ -119,6 +153,7 @@ def _check_facts(check: TableCheck, mistakes: Sequence[Notice], version: str) ->
             for column in check.columns
         },
         "levels_without_cells": list(check.levels_without_cells),
+        **found.validation,
         "problems": [
             {"code": each.code, "message": each.message, "facts": dict(each.facts)}
             for each in problems
@@ -131,12 +166,12 @@ def _check_facts(check: TableCheck, mistakes: Sequence[Notice], version: str) ->
                 "code": each.code,
                 "message": each.message,
             }
-            for each in mistakes
+            for each in found.mistakes
         ],
     }
 
 
-def _print_check(check: TableCheck, mistakes: Sequence[Notice], version: str) -> None:
+def _print_check(check: TableCheck, version: str, found: Findings) -> None:
     """Print a check: a table of columns, what to do, and that all of it is private."""
     contract = check.contract
     read = f"{check.lines:,} lines" if check.complete else f"the first {check.lines:,} lines"
@@ -158,12 +193,13 @@ def _print_check(check: TableCheck, mistakes: Sequence[Notice], version: str) ->
         last = "; ".join(step.in_words for step in steps[-_LAST_STEPS:])
         omitted = len(steps) - _LAST_STEPS
         terminal.say(f"{'Last steps' if omitted > 0 else 'Steps'}: {last}.")
-    for error in check.errors:
+    terminal.say(in_words(found.validation["expectations"]))
+    for error in found.errors:
         terminal.say(Text(f"Error {error.code}: ", style="red"), error.message, to=terminal.err)
-    notices = [*check.notices, *mistakes]
+    notices = [*found.notices, *found.mistakes]
     for notice in notices:
         terminal.warn(notice)
-    if not check.errors and not notices:
+    if not found.errors and not notices:
         terminal.say("Nothing to correct was found.")
     terminal.warn(_check_is_private())
 

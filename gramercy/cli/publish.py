@@ -78,10 +78,10 @@ def aggregate(
 
 
 def _publish(request: Path, reports: Sequence[str] | None = None, **options: Any) -> None:
-    """Start Prefect's server if it will be needed, and then import what takes a second."""
+    """Start the processes that will be needed, and then import what takes a second."""
     home = Home.default()
     if home.ledger_url is None and not home.ledger.exists():  # so that nothing can be a replay
-        start_ahead()
+        start_ahead(reads_table=reports is None)
     from gramercy.cli.request_runner import publish_request
 
     publish_request(request, reports, **options)

@@ -38,6 +38,8 @@ from gramercy.pipeline.plan.series import withdrawn_constants
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.progress import is_terminal
 from gramercy.pipeline.publish.internal_record import page_path, read_record
+from gramercy.pipeline.validation.outcome import validation_notices
+from gramercy.pipeline.validation.suite import steward_suite
 from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Notice
 
@@ -77,6 +79,7 @@ def publish_request(
         planned = planned.with_new_charge(interrupted)
     if reads_table(planned, preview):  # before Prefect starts; the flow validates again
         check_table_header(planned.contract)
+        steward_suite(context.home, planned.contract.id)
     if not json:
         print_plan(planned, preview)
     elif (warning := period_warning(planned, preview)) is not None:
@@ -86,7 +89,7 @@ def publish_request(
     check_preview(planned, preview)  # before Prefect starts
     effect = budget_effect(planned, preview).kind
     if effect in ("charged", "included"):
-        start_ahead()  # while the steward reads
+        start_ahead(reads_table=reports is None)  # while the steward reads
         if asks_if_useless and effect == "charged":
             _confirm_useless(planned)
     if not yes:
@@ -200,6 +203,7 @@ def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
             "fields with commas.",
             lines=lines,
         )
+    yield from validation_notices(internal)
 
 
 def _worst(cells: Mapping[str, int]) -> str:

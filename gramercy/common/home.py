@@ -109,6 +109,10 @@ class Home:
         """Internal records (do not publish): they are exact functions of the private data."""
         return self.root / "internal"
 
+    def expectations(self, dataset: str) -> Path:
+        """Path of the expectations that the steward adds to a data set."""
+        return self.root / "expectations" / f"{dataset}.json"
+
     @property
     def audits(self) -> Path:
         return self.root / "audits"

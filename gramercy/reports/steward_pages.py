@@ -28,8 +28,8 @@ def internal_page(
 ) -> str:
     """The internal page of a release, from the record of `pipeline.publish.internal_record`.
 
-    Repairs by column, numbers of rows by group and the comparison with the exact matrix are each
-    optional.
+    Repairs by column, numbers of rows by group, the comparison with the exact matrix, expectations
+    and changes since an earlier version are each optional.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})
@@ -73,4 +73,6 @@ def internal_page(
         notes=notes,
         truth=facts.get("truth"),
         groups=facts.get("groups", {}),
+        found=facts.get("expectations"),
+        changed=facts.get("changes"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ with publishing():
     from gramercy.reports.rendering import Links
     from gramercy.reports.steward_pages import internal_page
 
+_RUNS, _MOST_RUNS = "runs", 100
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
 
@@ -35,6 +37,16 @@ def update_record(home: Home, dataset: str, release: str, facts: dict[str, Any])
         page = page_path(home, dataset, release)
         links = archive_links(Context(home), page)
         _write_private(page, internal_page(dataset, release, record, links))
+
+
+def record_run(home: Home, dataset: str, at: datetime.datetime, facts: dict[str, Any]) -> None:
+    """Keep what a run found of a table that it may refuse; the last runs are kept."""
+    folder = home.internal / dataset / _RUNS
+    for old in sorted(folder.glob("*.json"))[: -_MOST_RUNS + 1]:
+        old.unlink(missing_ok=True)
+    record = {"notice": _NOTICE, "at": at.isoformat(), **facts}
+    text = json.dumps(record, indent=2) + "\n"
+    _write_private(folder / f"{at:%Y%m%dT%H%M%S.%f}Z.json", text, published=False)
 
 
 def refresh_page(home: Home, dataset: str, release: str, links: Links) -> None:
@@ -89,20 +101,20 @@ def _record_path(home: Home, dataset: str, release: str, kind: str) -> Path:
     return home.internal / dataset / f"{release}.{kind}"
 
 
-def _write_private(path: Path, text: str) -> None:
+def _write_private(path: Path, text: str, *, published: bool = True) -> None:
     """Write a file that only its owner may read; nothing else of it stays after a crash."""
+    done = "The release is published" if published else "Nothing was charged"
     reason = ""
     try:
-        for folder in (path.parent.parent, path.parent):
-            make_folder(folder, 0o700)
+        make_folder(path.parent, 0o700)
         write_atomically(path, text.encode(), 0o600)
     except OSError as caught:
         reason = error_reason(caught)
     if reason:
         raise families.INTERNAL(
             "{path}: the internal record cannot be written ({reason}).",
-            "Free disk space, or make the folder writable. The release is published: the same "
-            "request returns it.",
+            "Free disk space, or make the folder writable. {done}: run the same request again.",
             path=str(path),
             reason=reason,
+            done=done,
         )

@@ -1,0 +1,377 @@
+"""Great Expectations in its own process: what it answers, from what, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gramercy.common.home import Home
+from gramercy.pipeline.validation import worker_process
+from gramercy.pipeline.validation.outcome import (
+    Outcome,
+    changes,
+    validate_table,
+    validation_notices,
+)
+from gramercy.pipeline.validation.suite import Job, steward_suite
+from gramercy.pipeline.validation.worker_process import worker
+from gramercy.schemas import families
+from gramercy.schemas.contract import Contract
+from tests.support.factories import contract_facts
+from tests.support.problems import raises
+
+BOUNDS = {"lower": -5.0, "upper": 5.0}
+SECRET = "Mnemosyne-31415926"
+
+
+def contract(source: Path, columns: dict[str, Any], **keys: Any) -> Contract:
+    return Contract.model_validate(contract_facts(source) | {"columns": columns} | keys)
+
+
+def add_suite(*expectations: dict[str, Any]) -> Path:
+    """Write the suite that a steward adds to the data set."""
+    path = Home.default().expectations("toy")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"expectations": expectations}))
+    return path
+
+
+def expect(kind: str, severity: str | None = None, **arguments: Any) -> dict[str, Any]:
+    stated = {} if severity is None else {"severity": severity}
+    return {"type": f"expect_{kind}", "kwargs": arguments, **stated}
+
+
+def validated(declared: Contract) -> Outcome:
+    with worker() as process:
+        return validate_table(Job.of(Home.default(), declared, declared), process)
+
+
+def failed(outcome: Outcome) -> dict[tuple[str, str], list[str]]:
+    """Files of the failed expectations, by their type and column."""
+    found = outcome.facts()["expectations"]["failed"]
+    return {
+        (each["type"].removeprefix("expect_"), each["column"]): [
+            Path(x).name for x in each["files"]
+        ]
+        for each in found
+    }
+
+
+@pytest.mark.slow  # imports Great Expectations
+def test_cells_are_validated_as_a_release_reads_them(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "cost;blood;stage;fine\n1234.5;A;1;0.5\n2000;a;2;-9\n0.5;B;7;1\n"
+    )
+    source = {"path": str(tmp_path / "t.csv"), "separator": ";"}
+    columns = {
+        "cost": {"lower": 0.0, "upper": 2000.0},
+        "blood": {"levels": ["A", "B"]},
+        "stage": {"levels": [1, 2]},
+        "fine": {"lower": 0.0, "upper": 2.0, "missing": [-9]},
+    }
+    declared = Contract.model_validate(contract_facts() | {"source": source, "columns": columns})
+    assert failed(validated(declared)) == {
+        ("column_values_to_be_in_set", "blood"): ["t.csv"],
+        ("column_values_to_be_in_set", "stage"): ["t.csv"],
+        ("column_values_to_not_be_null", "fine"): ["t.csv"],
+    }
+
+
+@pytest.mark.slow
+def test_failures_are_found_in_their_files(tmp_path: Path, home: Path) -> None:
+    for name, cells in {"t-1": [1.0, 2.0], "t-2": [3.0, 99.0], "t-3": [np.inf, 1.0]}.items():
+        pd.DataFrame({"a": cells}).to_parquet(tmp_path / f"{name}.parquet")
+    outcome = validated(contract(tmp_path / "t-*.parquet", {"a": BOUNDS}))
+    assert failed(outcome) == {
+        ("column_values_to_be_between", "a"): ["t-2.parquet"],
+        ("column_values_to_not_be_null", "a"): ["t-3.parquet"],
+    }
+    assert (outcome.files, outcome.sampled) == (3, 3)
+    assert outcome.error(Home.default()) is None
+
+
+@pytest.mark.slow
+def test_schema_expectations_see_no_cell(tmp_path: Path, home: Path) -> None:
+    """Columns of objects, of which pandas would look at each cell, and every other type."""
+    table = pa.table(
+        {
+            "a": pa.array([1.0, 2.0]),
+            "text": pa.array([SECRET, "b"]),
+            "dict": pa.array(["x", "y"]).dictionary_encode(),
+            "whole": pa.array([1, 2], pa.int32()),
+            "list": pa.array([[1], [2]]),
+            "none": pa.nulls(2),
+        }
+    )
+    kinds = ("str", "int", "int32", "float64", "list", "datetime64[ns]")
+    add_suite(
+        *(
+            expect("column_values_to_be_of_type", column=name, type_=kind)
+            for name in table.column_names
+            for kind in kinds
+        )
+    )
+    found = []
+    for rows in (2, 1, 0):
+        pq.write_table(table.slice(0, rows), tmp_path / "t.parquet")
+        outcome = validated(contract(tmp_path / "t.parquet", {"a": BOUNDS}))
+        found.append({k for k in outcome.failed if outcome.job.expectations[k].is_critical})
+    assert found[0] == found[1] == found[2]
+    passed = {
+        (each.column, each.arguments["type_"])
+        for k, each in enumerate(outcome.job.expectations)
+        if each.number and k not in found[0]
+    }
+    stated = {("a", "float64"), ("text", "str"), ("dict", "str"), ("whole", "int32")}
+    assert stated <= passed
+    assert not {("a", "str"), ("text", "int"), ("whole", "str"), ("whole", "float64")} & passed
+    assert {(column, kind) for column, kind in passed if column == "none"} == {
+        ("none", kind) for kind in kinds
+    }
+
+
+@pytest.mark.slow
+def test_a_steward_may_expect_columns_and_types(tmp_path: Path, home: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1.0], "b": ["x"]}).to_parquet(path)
+    declared = contract(path, {"a": BOUNDS})
+    suite = add_suite(
+        expect("column_to_exist", column="b"),
+        expect("table_columns_to_match_ordered_list", column_list=["a", "b"]),
+        expect("table_column_count_to_equal", value=2),
+        expect("column_to_exist", "warning", column="absent"),
+        expect("column_mean_to_be_between", column="a", min_value=100),
+    )
+    outcome = validated(declared)
+    assert outcome.error(Home.default()) is None
+    assert failed(outcome).keys() == {
+        ("column_to_exist", "absent"),
+        ("column_mean_to_be_between", "a"),
+    }
+    added = expect("column_values_to_be_of_type", column="b", type_="int64")
+    add_suite(expect("column_to_exist", column="absent"), added)
+    error = validated(declared).error(Home.default())
+    assert error is not None
+    assert error.code == families.TABLE_COLUMNS.code
+    assert error.facts["file"] == str(path)
+    assert [str(each).split()[0] for each in error.facts["columns"]] == ["absent", "b"]
+    assert str(suite) in str(error)
+
+
+@pytest.mark.slow
+def test_csv_states_no_types(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n")
+    add_suite(
+        expect("column_values_to_be_of_type", column="b", type_="int64"),
+        expect("column_type_to_be", column="b", type_="int64"),
+    )
+    outcome = validated(contract(tmp_path / "t.csv", {"a": BOUNDS}))
+    assert not outcome.failed
+    assert outcome.error(Home.default()) is None
+
+
+UNUSABLE = [
+    expect("column_values_to_exists", column="a"),
+    expect("column_values_to_be_between", column="a", minimum=3),
+    expect("column_values_to_be_between", column="a"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unusable", UNUSABLE, ids=lambda each: str(each["kwargs"]))
+def test_expectations_that_cannot_be_used_are_refused(
+    unusable: dict[str, Any], tmp_path: Path, home: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    path = add_suite(expect("column_to_exist", column="a"), unusable)
+    error = validated(contract(tmp_path / "t.csv", {"a": BOUNDS})).error(Home.default())
+    assert error is not None
+    assert (error.code, error.facts["path"]) == (families.CONTRACT_FILE.code, str(path))
+    assert "expectation 2" in str(error.facts["reason"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"expectations": {}}',
+        '{"expectations": [3]}',
+        '{"expectations": [{"type": "expect_column_to_exist"}]}',
+        '{"expectations": [{"kwargs": {}}]}',
+        "[" * 100_000,
+        '{"expectations": [{"type": "unexpected_rows_expectation", "kwargs": {}}]}',
+    ],
+)
+def test_files_that_are_not_suites_are_refused(text: str, home: Path) -> None:
+    path = add_suite()
+    path.write_text(text)
+    with raises(families.CONTRACT_FILE, path=str(path)):
+        steward_suite(Home.default(), "toy")
+
+
+def test_a_suite_need_not_exist(home: Path) -> None:
+    assert steward_suite(Home.default(), "toy") == []
+
+
+@pytest.mark.slow
+def test_answers_contain_no_cells(tmp_path: Path, home: Path) -> None:
+    """Also where an expectation fails, or cannot be computed, because of cells."""
+    cells = [SECRET, "27182818.25", "-27182818.25"]
+    pd.DataFrame({"a": cells, "kind": [SECRET, "A", "B"], "c": cells}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    add_suite(
+        expect("column_mean_to_be_between", column="c", min_value=0),
+        expect("column_max_to_be_between", column="a", max_value=0),
+        expect("column_distinct_values_to_be_in_set", column="kind", value_set=["A"]),
+        expect("column_values_to_match_regex", column="kind", regex="^A$"),
+        expect("column_values_to_be_dateutil_parseable", column="a"),
+    )
+    columns = {"a": BOUNDS, "kind": {"levels": ["A", "B"]}}
+    declared = contract(tmp_path / "t.csv", columns)
+    with worker() as process:
+        answers = [*process.answers(Job.of(Home.default(), declared, declared))]
+    said = json.dumps(answers)
+    assert '"done": true' in said
+    assert {*answers[-2]["failed"]} or answers[-2]["not_run"]
+    assert not any(each in said for each in (SECRET, "2718281", "0.333", "0.5"))
+    allowed = {
+        "schema",
+        "sample",
+        "failed",
+        "not_run",
+        "files",
+        "schemas",
+        "done",
+        "sampled",
+        "rows",
+    }
+    assert {key for each in answers for key in each} <= allowed
+
+
+def as_program(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Let this program stand for the worker."""
+    worker_process.end_idle()
+    monkeypatch.setattr(worker_process, "PROGRAM", (sys.executable, "-c", code))
+
+
+@pytest.fixture
+def in_place_of_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Let a program stand for the worker."""
+    yield lambda code: as_program(monkeypatch, code)
+    worker_process.end_idle()
+
+
+FAULTY = {
+    "ends at once": "",
+    "ends when asked": "import sys; sys.stdin.buffer.read(8)",
+    "answers nonsense": "print('nonsense', flush=True); import time; time.sleep(60)",
+    "hangs": "import time; time.sleep(60)",
+    "reads nothing": "import os, time; os.close(0); time.sleep(60)",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_worker_that_fails_is_ended_and_reported(
+    fault: str, in_place_of_worker: Callable[[str], None], tmp_path: Path, home: Path
+) -> None:
+    in_place_of_worker(FAULTY[fault])
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    declared = contract(tmp_path / "t.csv", {"a": BOUNDS})
+    job = Job.of(Home.default(), declared, declared)
+    with worker() as process:
+        assert [*process.answers(job, seconds=2.0)] == []
+        assert not process.is_alive
+    with worker() as process:
+        outcome = Outcome(job, {})
+        assert outcome.error(Home.default()) is None
+        codes = {each.code for each in validation_notices(outcome.facts())}
+        assert codes == {families.NOT_CHECKED.code}
+
+
+def test_a_worker_inherits_no_secrets(
+    in_place_of_worker: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_place_of_worker(
+        "import json, os; old = os.umask(0); "
+        "print(json.dumps({'done': True, 'names': [*os.environ], 'umask': old}), flush=True); "
+        "os.read(0, 1 << 20); os.read(0, 1)"
+    )
+    secrets = ("GRAMERCY_LEDGER_URL", "PREFECT_API_AUTH_STRING", "PGPASSWORD")
+    for name in secrets:
+        monkeypatch.setenv(name, SECRET)
+    with worker() as process:
+        (answer,) = process.answers("job")
+    assert not {*secrets} & {*answer["names"]}
+    assert answer["umask"] == 0o077
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_ends_with_the_process_that_started_it(how: signal.Signals) -> None:
+    """It also ends while it imports Great Expectations."""
+    code = (
+        "import time; from gramercy.pipeline.validation import worker_process as w; "
+        "w.start_ahead(); print(w._idle[0]._process.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with parent:
+        assert parent.stdout is not None
+        started = int(parent.stdout.readline())
+        parent.send_signal(how)
+    deadline = time.monotonic() + 60
+    while runs(started):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().split()[2] != "Z"  # of an init that reaps late
+
+
+def test_changes_between_versions() -> None:
+    def fails(column: str, kind: str = "expect_column_values_to_be_in_set") -> dict[str, Any]:
+        return {"type": kind, "column": column, "severity": "warning", "of_steward": False}
+
+    before = {
+        "types": {"a": "double", "b": "text", "gone": "any"},
+        "rows": 100,
+        "filled_cells": {"a": 1, "b": 10},
+        "expectations": {"failed": [fails("b")]},
+    }
+    now = {
+        "types": {"a": "text", "b": "text", "new": "whole"},
+        "rows": 210,
+        "malformed_rows": 10,
+        "filled_cells": {"a": 3, "b": 50},
+        "expectations": {"failed": [fails("a"), fails("b")]},
+    }
+    assert changes(before, before) == {}
+    assert changes({}, now) == {}
+    assert changes(before, now) == {
+        "new_columns": ["new"],
+        "gone_columns": ["gone"],
+        "types": {"a": ["double", "text"]},
+        "missing": {"b": [0.1, 0.25]},
+        "new_levels": ["a"],
+        "failed": [fails("a")],
+    }
