@@ -17,6 +17,7 @@ from rich.prompt import Confirm
 from gramercy.cli import terminal
 from gramercy.cli.draft.dialogue import Dialogue
 from gramercy.cli.draft.drafting import Draft, draft, find_series, parse_names
+from gramercy.cli.draft.look import look as look_at_rows
 from gramercy.cli.draft.proposals import yaml_scalar, yaml_text
 from gramercy.cli.options import AsJson, check_output_folder, write_errors
 from gramercy.common.home import Home
@@ -65,6 +66,13 @@ def new(
             help="The table grows; COLUMN has the date of each row. Drafts weekly releases.",
         ),
     ] = None,
+    look: Annotated[
+        bool,
+        typer.Option(
+            "--look",
+            help="Look at rows too: propose levels, codes of missing values, the notation.",
+        ),
+    ] = False,
     no_ask: Annotated[
         bool,
         typer.Option("--no-ask", help="Ask nothing; leave unknown values empty, to be filled in."),
@@ -97,6 +105,10 @@ def new(
     check_absent(proposal, target)
     if proposal.found:
         terminal.say(f"Above the names of columns: {proposal.found}.", to=terminal.err)
+    if look:
+        terminal.say(_LOOK, to=terminal.err)
+        if not asks or Confirm.ask("Look at rows?", console=terminal.err, default=False):
+            proposal = look_at_rows(proposal)
     dialogue = None
     if asks:
         in_table = None
@@ -127,6 +139,14 @@ def new(
         terminal.print_json({**files, **columns_of, "next": plan_of})
     else:
         _say_what_next(proposal, written, was_asked=dialogue is not None)
+
+
+_LOOK = (
+    "--look reads some rows of every file, and proposes what they show: levels that at least ten "
+    "of these rows have, codes of missing values, columns to leave out, the notation of numbers. "
+    "What is chosen by looking at private rows is not protected by any privacy budget, and a "
+    "contract is public: keep only what is known in the field as well. Bounds are never proposed."
+)
 
 
 def _series(table: str, asks: bool) -> str | None:
