@@ -11,6 +11,7 @@ from typing import Any
 from gramercy.reports.reader_notes import warning
 from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas import families, wordings
+from gramercy.schemas.problem import Notice
 
 
 def audit_page(facts: Mapping[str, Any], links: Links = no_links) -> str:
@@ -28,8 +29,8 @@ def internal_page(
 ) -> str:
     """The internal page of a release, from the record of `pipeline.publish.internal_record`.
 
-    Repairs by column, numbers of rows by group, the comparison with the exact matrix, expectations
-    and changes since an earlier version are each optional.
+    Repairs by column, numbers of rows by group, the comparison with the exact matrix, expectations,
+    likely mistakes and changes since an earlier version are each optional.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})
@@ -54,6 +55,7 @@ def internal_page(
             columns=many,
         )
         notes.append(warning("Many cells were repaired", notice))
+    notes += [warning("A likely mistake", Notice(**each)) for each in facts.get("mistakes", ())]
     if proposed := facts.get("proposals"):
         notice = families.TAILS(
             "Functions of some columns would be known more accurately than these, as the published "

@@ -78,14 +78,9 @@ def find_mistakes(
 
 
 def described(notices: Iterable[Notice]) -> list[dict[str, Any]]:
-    """Mistakes as plain data, from which `recorded_mistakes` makes them again. Private."""
+    """Mistakes as plain data: the arguments of a `Notice`. Private."""
     plain: list[dict[str, Any]] = json.loads(json.dumps([asdict(each) for each in notices]))
     return plain
-
-
-def recorded_mistakes(record: Mapping[str, Any]) -> list[Notice]:
-    """The mistakes in the internal record of a release."""
-    return [Notice(**each) for each in record.get("mistakes", ())]
 
 
 @dataclass(frozen=True, repr=False)
@@ -464,12 +459,18 @@ def _persons(table: SampledTable) -> Iterator[Notice]:
 _TOTALS = re.compile(
     r"(?i)\W*(grand |sub)?(total|totals|sum|summe|gesamt|insgesamt|somme|suma|totale)\W*"
 )
-_TIMES_LARGEST = 5.0
+_TIMES_LARGEST, _FEWEST_ROWS = 5.0, 10
 
 
 def _totals(table: SampledTable) -> Iterator[Notice]:
     """Last rows that are sums of the others."""
-    files = [each.file for each in table.samples if each.has_last and _ends_in_total(table, each)]
+    ends = _ends([each.cells for each in table.samples])
+    numbers = [np.split(each.numbers, ends) for each in table.numeric]
+    files = [
+        each.file
+        for k, each in enumerate(table.samples)
+        if each.has_last and _ends_in_total(each, [parts[k] for parts in numbers])
+    ]
     if files:
         yield families.UNUSABLE_LINES(
             "The last row looks like a total of all others: {files}.",
@@ -480,25 +481,24 @@ def _totals(table: SampledTable) -> Iterator[Notice]:
         )
 
 
-def _ends_in_total(table: SampledTable, sample: RawSample) -> bool:
-    one = SampledTable(table.contract, [sample])
-    if sample.cells.num_rows < 10:
+def _ends_in_total(sample: RawSample, columns: Sequence[NDArray[np.float64]]) -> bool:
+    """Whether the last row has the sums of columns, or is named a total and has large numbers."""
+    if sample.cells.num_rows < _FEWEST_ROWS:
         return False
     last = [each[-1].as_py() for each in sample.cells.columns]
     labelled = any(isinstance(x, str) and _TOTALS.fullmatch(x.strip()) for x in last)
-    sums, much_larger, columns = 0, 0, 0
-    for column in one.numeric:
-        *others, total = column.numbers.tolist()
-        known = np.array([x for x in others if np.isfinite(x)])
-        if not np.isfinite(total) or known.size < 9 or len(np.unique(known)) < 2 or known.min() < 0:
+    sums = larger = compared = 0
+    for numbers in columns:
+        others, total = numbers[:-1][np.isfinite(numbers[:-1])], numbers[-1]
+        if np.isnan(total) or not others.size or others.min() < 0 or len(np.unique(others)) < 2:
             continue
-        columns += 1
-        sums += sample.complete and abs(total - known.sum()) <= 1e-6 * abs(total)
-        much_larger += total > _TIMES_LARGEST * known.max()
-    enough = 1 if labelled else 2
-    return max(sums, 0 if sample.complete and not labelled else much_larger) >= min(
-        enough, max(columns, 1)
-    ) or bool(labelled and columns == 0)
+        compared += 1
+        sums += abs(total - others.sum()) <= 1e-6 * total
+        larger += total > _TIMES_LARGEST * others.max()
+    if labelled:
+        return not compared or larger > 0
+    # Of a part of the rows there are no sums to compare with.
+    return (sums if sample.complete else larger) >= max(1, min(2, compared))
 
 
 _MANY_DUPLICATES, _MORE_THAN_CHANCE = 0.01, 10.0

@@ -36,6 +36,7 @@ class Outcome:
     files: int | None = None  # whose columns and types were validated; None if it did not come
     sampled: int | None = None  # files of which some rows were; None if it did not come to the end
     rows: int = 0  # at most so many rows of each of them
+    mistakes: list[dict[str, Any]] = field(default_factory=list)  # see `validation.mistakes`
 
     def add(self, answer: Mapping[str, Any]) -> None:
         """Take up an answer of `validation.worker`."""
@@ -49,6 +50,8 @@ class Outcome:
             for number in answer["failed"]:
                 known = self.failed.setdefault(number, [])
                 known += [answer["sample"]] if answer["sample"] else []
+        elif "mistakes" in answer:
+            self.mistakes = answer["mistakes"]
         elif "files" in answer:
             self.files = answer["files"]
         else:
@@ -106,6 +109,7 @@ class Outcome:
                 "not_run": [_facts(expectations[k]) for k in sorted(self.not_run)],
             },
             "types": dict(self.types),
+            "mistakes": self.mistakes,
         }
 
 
@@ -183,6 +187,7 @@ def validation_notices(record: Mapping[str, Any]) -> Iterator[Notice]:
     found = record.get("expectations")
     if found is not None:
         yield from _outcome_notices(found)
+    yield from (Notice(**each) for each in record.get("mistakes", ()))
     changed, before = record.get("changes", {}), record.get("changes_since", "")
     said = [
         *(f"new column {name}" for name in changed.get("new_columns", ())),

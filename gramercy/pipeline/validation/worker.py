@@ -5,8 +5,9 @@ of seconds, runs while Prefect starts and the table is read; and what Great Expe
 keeps, which quotes cells, is never in the process that holds the private sums.
 
 An answer is a line of JSON: numbers of expectations in the job, whether they failed, and the name
-of the file. No cell, and nothing that is computed from cells but success, is in it. Answers about
-names and types come first, and are made of data frames without rows: no cell can change them.
+of the file. No cell, and nothing that is computed from cells but success, is in it; only likely
+mistakes name a number that is repeated, for the internal record. Answers about names and types come
+first, and are made of data frames without rows: no cell can change them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
+from gramercy.pipeline.plan.checking import required_columns
+from gramercy.pipeline.validation.mistakes import described, find_mistakes
 from gramercy.pipeline.validation.suite import OF_ALL_ROWS, TYPES, Expectation, Job
 from gramercy.pipeline.validation.worker_process import LENGTH_BYTES
 from gramercy.schemas.contract import Contract
@@ -184,15 +187,16 @@ def _value_answers(
     of_rows = [number for number, each in of_values if each.type in OF_ALL_ROWS]
     of_values = [each for each in of_values if each[0] not in of_rows]
     stored = set(column_types(source.files[0]))  # a copy lacks columns that no release reads
-    asked = {*job.contract.table_columns, *(name for _, each in usable for name in each.columns)}
+    asked = {
+        *required_columns(job.contract),
+        *(name for _, each in usable for name in each.columns),
+    }
     names = sorted(asked & common & stored)
     files = min(len(source.files), MOST_FILES)
     rows = max(1, min(MOST_ROWS, _SAMPLED_ROWS // files, _SAMPLED_CELLS // (len(names) or 1)))
     notation = source.files[0].notation
-    frames = {
-        each.file: _value_frame(job.contract, each, notation)
-        for each in (raw_samples(source, names, rows) if names else ())
-    }
+    samples = [*raw_samples(source, names, rows)] if names else []
+    frames = {each.file: _value_frame(job.contract, each, notation) for each in samples}
     whole = pd.concat([*frames.values()]) if frames else pd.DataFrame()
     success = validate(whole.reset_index(drop=True), of_values)
     failed = [each for each in of_values if success[each[0]] is False]
@@ -202,6 +206,7 @@ def _value_answers(
     if len(frames) > 1 and len(frames) * len(failed) <= _MOST_NARROWED:
         for file, frame in frames.items():
             yield {"sample": file, **_split(validate(frame, failed))}
+    yield {"mistakes": described(find_mistakes(job.contract, samples))}
     yield {"done": True, "sampled": len(frames), "rows": rows}
 
 
