@@ -47,8 +47,9 @@ class SummaryTable(Estimator):
     levels; ``quantiles``, if the release publishes histograms; ``derived``, what derived columns
     say in the units of their inputs, see `estimators.derived_columns`; ``groups``, if `by` is
     given; ``caveats``, what the numbers do not say, if there is something. Cells are clamped to the
-    bounds, which are in the table. Intervals cover noise and sampling, and ``caveat`` has what they
-    cannot cover: the kinds of `estimators.caveats`.
+    bounds, which are in the table; ``unit`` is there if numbers of a column stand for dates.
+    Intervals cover noise and sampling, and ``caveat`` has what they cannot cover: the kinds of
+    `estimators.caveats`.
 
     If rows were clipped, a row beyond the radius counts less than others; ``mean_weight`` is 1 if
     there are none, and ``clipping`` bounds how far a mean may therefore be from that of equally
@@ -126,6 +127,8 @@ def _columns(known: ReleasedTable, units: TableUnits, level: float, target: Targ
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
+    if any(c.unit for c in facts):
+        table["unit"] = pd.Series([c.unit or "" for c in facts], dtype="str")
     limits = caveats(evidence)
     table["caveat"] = pd.Series([kinds_of(limits, c.name) for c in facts], dtype="str")
     return table.assign(law=means.law, target=target)

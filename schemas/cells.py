@@ -6,6 +6,7 @@ Public descriptions, which a contract gives and `tables.formats.values` turns in
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +79,11 @@ class DayCells:
         """Name of the unit alone: ``days`` or ``years``."""
         return next(name for name, days in _UNIT_DAYS.items() if days == self.days)
 
+    def in_words(self, number: float) -> str:
+        """The day in which a number is; the number with the unit if there is no such day."""
+        day = self.day(number)
+        return f"{number:.4g} {self.name} since {self.since}" if day is None else day.isoformat()
+
     def number(self, day: datetime.date) -> float:
         """The number that stands for a day."""
         return (day - self.since).days / self.days
@@ -85,7 +91,7 @@ class DayCells:
     def day(self, number: float) -> datetime.date | None:
         """The day in which a number is; None if the calendar does not have it."""
         try:
-            return self.since + datetime.timedelta(round(number * self.days))
+            return self.since + datetime.timedelta(math.floor(number * self.days + 0.5))
         except (OverflowError, ValueError):
             return None
 

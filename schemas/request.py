@@ -19,7 +19,7 @@ from pydantic import (
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.model import Label, Model, digest, label
+from gramercy.schemas.model import Label, Model, digest, label, nfc
 from gramercy.schemas.normalisation import Clip, Normalisation, Unit
 from gramercy.schemas.periods import EXAMPLES, TimeZone, is_label, last_complete
 from gramercy.schemas.request_parts import (
@@ -124,7 +124,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     scaling: Scaling = DeclaredScaling()
     estimates: tuple[EstimateT, ...] = ()
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
-    by: Annotated[str, Field(min_length=1)] | None = None
+    by: Annotated[str, Field(min_length=1), AfterValidator(nfc)] | None = None
     cumulative: Cumulative | None = None
     engine: Engine = LocalEngine()
     timezone: TimeZone = "UTC"

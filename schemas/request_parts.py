@@ -24,6 +24,7 @@ from gramercy.schemas.model import (
     Positive,
     Real,
     expand_kind,
+    in_nfc,
 )
 from gramercy.schemas.url import has_secrets
 
@@ -112,6 +113,12 @@ class EstimatorSpec(Model):
     group: Annotated[str, Field(min_length=1)] | None = None
 
     form_keeps_null: ClassVar[bool] = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalise(cls, data: Any) -> Any:
+        """Names of columns in NFC, as in contracts."""
+        return in_nfc(data)
 
 
 SHARE = Field(strict=True, gt=0, lt=1, allow_inf_nan=False)

@@ -18,6 +18,7 @@ from gramercy.schemas.derived import Derivation, DerivedFacts, Input
 from gramercy.schemas.errors import UnknownLevels
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.model import nfc
 
 Array = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ class OwnRows:
         RequestError
             If a column is missing.
         """
+        frame = frame.rename(columns=lambda name: nfc(name) if isinstance(name, str) else name)
         needed = list(dict.fromkeys(name for index in at for name in self._needed(frame, index)))
         if missing := tuple(name for name in needed if name not in frame):
             raise wordings.rows_lack_columns(missing, tuple(needed))
@@ -111,27 +113,26 @@ class OwnRows:
     ) -> Array:
         """The cells of a numeric column, which may be derived."""
         if facts.derived is None:
-            return _numbers(frame[facts.name], _unit(facts))
+            return _numbers(frame[facts.name], facts.dates)
         if any(each not in frame for each in self._sources(frame, facts.derived)):
-            return _numbers(frame[facts.name])
+            return _numbers(frame[facts.name], facts.dates)
         function = facts.derived.function
-        days = DayCells() if function.reads_dates else None
+        dates = DayCells() if function.reads_dates else None
         inputs, cells, unknown = list[Input](), list[Array](), np.zeros(len(frame), dtype=bool)
         for name in facts.derived.inputs:
             known = self._index(name)
             own = None if known is None else self.evidence.columns[known]
-            limits, missing = (-math.inf, math.inf), facts.derived.missing
-            unit: DayCells | None = None
+            limits, missing, unit = (-math.inf, math.inf), facts.derived.missing, None
             if known is not None and isinstance(own, LevelsFacts):
                 values = self._level(frame, known, levels)
                 unknown |= np.isnan(values)
             elif isinstance(own, ColumnFacts):
-                limits, values = self._limits(known, own), _numbers(frame[name], _unit(own))
-                unit = function.unit_of(_unit(own))
+                limits, values = self._limits(known, own), _numbers(frame[name], own.dates)
+                unit = function.unit_of(own.dates)
             elif name in levels:
                 values = np.where(levels[name] < 0, np.nan, levels[name])
             elif name in frame:
-                values = _numbers(frame[name], days)
+                values = _numbers(frame[name], dates)
             else:  # a level of a column that is not published
                 column, _, level = name.partition("=")
                 values = _is_level(frame[column], level)
@@ -148,30 +149,33 @@ class OwnRows:
         return self.evidence.bounds[index] or (-math.inf, math.inf)
 
 
-def _unit(facts: ColumnFacts) -> DayCells | None:
-    """What the numbers of a column of dates stand for."""
-    return None if facts.unit is None else DayCells.of_unit(facts.unit)
-
-
-def _numbers(cells: pd.Series, unit: DayCells | None = None) -> Array:
-    """Cells as numbers, and dates as numbers of their unit."""
-    if unit is not None and not pd.api.types.is_numeric_dtype(cells):
-        days = (pd.to_datetime(cells, errors="coerce") - pd.Timestamp(unit.since)).dt.days
-        cells = days / unit.days
+def _numbers(cells: pd.Series, dates: DayCells | None = None) -> Array:
+    """Cells as numbers; dates in a unit, where numbers stand for them."""
+    if dates is not None and not pd.api.types.is_numeric_dtype(cells):
+        days = pd.to_datetime(cells, errors="coerce", utc=True).dt.floor("D")
+        since = days - pd.Timestamp(dates.since, tz="UTC")
+        cells = since / pd.Timedelta(days=dates.days)
     numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers
 
 
+def _texts(cells: pd.Series) -> pd.Series:
+    """Cells as levels are written: 1 for 1.0, and true for a truth value."""
+    plain = cells.convert_dtypes()
+    texts = plain.astype("string").map(nfc, na_action="ignore").astype("string")
+    return texts.str.lower() if pd.api.types.is_bool_dtype(plain) else texts
+
+
 def _is_level(cells: pd.Series, level: str) -> Array:
     """Whether cells have a level, by its name; NaN where they are missing."""
-    texts = cells.convert_dtypes().astype("string")
+    texts = _texts(cells)
     return np.where(texts.isna(), np.nan, (texts == level).fillna(False).astype(np.float64))
 
 
 def _level_numbers(cells: pd.Series, column: LevelsFacts) -> NDArray[np.int64]:
     """The number of every cell's level; -1, with a warning, where it is not a level."""
     names = level_names(column.levels)
-    texts = cells.convert_dtypes().astype("string")  # codes such as 1 or 1.0
+    texts = _texts(cells)
     if not any(isinstance(each, str) for each in column.levels):
         numbers = pd.to_numeric(texts, errors="coerce")
         found = pd.Index([float(each) for each in column.levels]).get_indexer(numbers)

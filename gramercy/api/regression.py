@@ -167,6 +167,7 @@ class RegressionResult:
             Has the columns of the table that are predictors, in their own units, or their levels.
             Numbers beyond the bounds that the release states are clamped to them, as its rows were.
             Derived columns are computed from their inputs, as they were for the release.
+            Dates and truth values may be such, or the numbers and the levels of the release.
 
         Returns
         -------

@@ -12,6 +12,7 @@ from gramercy.api.notebook import html_table, paragraph
 from gramercy.common.notation import to_precision
 from gramercy.common.plotting import axes, draws, forest
 from gramercy.schemas import families
+from gramercy.schemas.cells import DayCells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 _QUARTILES = (0.25, 0.5, 0.75)
+_BOUNDS = ("lower_bound", "upper_bound")
+_LENGTHS = ("error of the mean", "clipping", "std")  # in the units of the columns
 _SHOWN = {  # lines of the table: the number, and the error that tells its digits
     "mean": ("mean", "mean_error"),
     "error of the mean": ("mean_error", "mean_error"),
@@ -104,17 +107,29 @@ class Description:
             error = widths.where(widths > 0).min(axis=1).fillna(0.0).loc[self.columns.index] / 4
             for probability in _QUARTILES:
                 at = self.quantiles.xs(probability, level="probability").loc[self.columns.index]
-                name = f"{100 * probability:g}%"
+                name = _percent(probability)
                 numbers[name], errors[name] = at["value"], error
         numbers["missing"], errors["missing"] = (
             self.columns[name] for name in ("missing", "missing_error")
         )
-        for name in ("lower_bound", "upper_bound"):
+        for name in _BOUNDS:
             numbers[name], errors[name] = self.columns[name], 0 * self.columns[name]
         texts = {name: _texts(values, errors[name]) for name, values in numbers.items()}
+        for name in texts.keys() - {"missing"}:
+            texts[name] = self._as_dates(numbers[name], texts[name], is_length=name in _LENGTHS)
         if self.columns["missing"].isna().all():
             texts["missing"] = texts["missing"].replace(UNKNOWN, "not published")
         return SummaryFrame(pd.DataFrame(numbers).T, pd.DataFrame(texts).T)
+
+    def _as_dates(self, numbers: pd.Series, texts: pd.Series, *, is_length: bool) -> pd.Series:
+        """The texts with dates in place of the numbers that stand for them, or with their unit."""
+        shown = texts.copy()
+        units = pd.Series() if self.columns is None else self.columns.get("unit", pd.Series())
+        for name, unit in units[(units != "") & (texts != UNKNOWN)].items():
+            cells = DayCells.of_unit(unit)
+            length = f"{texts[name]} {cells.name}"
+            shown[name] = length if is_length else cells.in_words(numbers[name])
+        return shown
 
     def summary(self) -> str:
         """The tables as text."""
@@ -191,6 +206,10 @@ class Description:
         drawn = forest(numbers, [str(name) for name in chosen.index], ax)
         drawn.set_xlabel(f"mean of {column}")
         return drawn
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:g}%"
 
 
 def _texts(values: pd.Series, errors: pd.Series) -> pd.Series:

@@ -66,6 +66,7 @@ class OwnColumn:
     # Published share of rows with a value; None if it is unknown, or for a level
     present: float | None
     limits: str = ""  # The kinds of its caveats
+    unit: str | None = None  # The unit of dates, if its numbers stand for them
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     published = evidence.present[1:] or (None,) * len(units.names)
     limits = tuple(each for each in caveats(evidence) if each.column)
     columns = [
-        OwnColumn(name, mean, sd, share, kinds_of(limits, name))
+        OwnColumn(name, mean, sd, share, kinds_of(limits, name), facts.unit)
         if isinstance(facts, ColumnFacts)
         else OwnColumn(name, mean, None, None)
         for name, mean, sd, share, facts in zip(

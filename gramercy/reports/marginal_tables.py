@@ -117,6 +117,8 @@ def _text(quantile: Quantile, column: ColumnFacts) -> QuantileText:
     value = quantile.value
     lower = min(max(quantile.lower, column.lower), value)
     upper = max(min(quantile.upper, column.upper), value)
+    if column.dates is not None:
+        return QuantileText(*map(column.dates.in_words, (value, lower, upper)))
     finest = max((upper - lower) / 10, _FINEST * column.scale)
     step = 10.0 ** math.floor(math.log10(finest))
     return QuantileText(*(_rounded(each, step) for each in (value, lower, upper)))

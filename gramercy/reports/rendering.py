@@ -15,6 +15,7 @@ from gramercy.archive.store.layout import GLOSSARY, INDEX
 from gramercy.common.notation import in_symbols, message_in_symbols, significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.reader_notes import display_name
+from gramercy.schemas.cells import DayCells
 from gramercy.schemas.model import Model
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ def with_decimals(number: float, error: float) -> str:
     if decimals is None:
         return significant(number, 4)
     return f"{number:.{decimals}f}".replace("-", "−")
+
+
+def day(number: float, unit: str) -> str:
+    """The date that a number in a unit of dates stands for."""
+    return "–" if math.isnan(number) else DayCells.of_unit(unit).in_words(number)
 
 
 def in_brackets(bounds: tuple[float, float]) -> str:
@@ -114,6 +120,7 @@ def _environment() -> Environment:
         "parameters": manifest_parameters,
         "plus_minus": plus_minus,
         "in_brackets": in_brackets,
+        "day": day,
         "with_decimals": with_decimals,
         "symbols": in_symbols,
         "words": message_in_symbols,

@@ -310,7 +310,12 @@ class _Counts:
         """The counts of every column."""
         return [
             ColumnQuality(
-                name, column.categories is not None, self.rows, int(missing), int(clamped)
+                name,
+                column.categories is not None,
+                self.rows,
+                int(missing),
+                int(clamped),
+                column.date_unit is not None,
             )
             for (name, column), missing, clamped in zip(
                 self._contract.columns.items(), self._missing, self._clamped, strict=True
@@ -409,6 +414,7 @@ class ColumnQuality:
     rows: int  # number of rows with a cell in this column: lines that are not malformed
     missing: int  # cells that are missing, not finite, not numbers or not a declared level
     clamped: int = 0  # cells out of bounds
+    is_dates: bool = False  # whether its numbers stand for dates
 
     @property
     def missing_share(self) -> float:
@@ -445,6 +451,7 @@ def recorded_quality(record: Mapping[str, Any], contract: Contract) -> list[Colu
             rows,
             missing,
             clamped.get(name, 0),
+            contract.columns[name].date_unit is not None,
         )
         for name, missing in record.get("filled_cells", {}).items()
     ]
@@ -482,7 +489,13 @@ def quality_notices(
             lines=lines,
         )
     unreadable = [column for column in columns if column.is_unreadable and column.rows]
-    if names := tuple(column.name for column in unreadable if not column.is_levels):
+    if names := tuple(column.name for column in unreadable if column.is_dates):
+        yield families.UNUSABLE_COLUMNS(
+            "Not one cell is a date in: {columns}.",
+            "Write dates such as 2026-11-23, or store them as dates.",
+            columns=names,
+        )
+    if names := tuple(x.name for x in unreadable if not (x.is_levels or x.is_dates)):
         yield families.UNUSABLE_COLUMNS(
             "Not one cell is a number in: {columns}.",
             "{remedy} Declare categories as 'levels'.",
