@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import struct
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.validation.worker_process import WorkerProcess
 from gramercy.schemas.errors import GramercyError
 from tests.support.conformance import CASES
 from tests.support.factories import at_scale, contract_facts, read_registered, write_request
@@ -182,6 +184,33 @@ def leaked(home: Path, logged: pytest.LogCaptureFixture) -> set[tuple[str, bytes
     }
 
 
+# Expectations of a steward that fail, or cannot be computed, because of cells.
+EXPECTED = [
+    ("expect_column_max_to_be_between", {"column": "c1", "max_value": 0}),
+    ("expect_column_values_to_match_regex", {"column": "person", "regex": "^x$"}),
+    ("expect_column_distinct_values_to_be_in_set", {"column": "person", "value_set": ["x"]}),
+    ("expect_column_values_to_be_unique", {"column": "kind"}),
+]
+
+
+def add_failing_expectations(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Add them to the data set; returns the list of answers that Great Expectations will give."""
+    answered: list[dict[str, Any]] = []
+    ask = WorkerProcess.answers
+
+    def answers(self: WorkerProcess, *job: Any, **options: Any) -> Iterator[dict[str, Any]]:
+        for each in ask(self, *job, **options):
+            answered.append(each)
+            yield each
+
+    monkeypatch.setattr(WorkerProcess, "answers", answers)
+    path = Home.default().expectations("toy")
+    path.parent.mkdir(parents=True)
+    listed = [{"type": kind, "kwargs": arguments} for kind, arguments in EXPECTED]
+    path.write_text(json.dumps({"expectations": listed}))
+    return answered
+
+
 def test_fifty_secrets_never_leak(
     tmp_path: Path,
     home: Path,
@@ -196,8 +225,13 @@ def test_fifty_secrets_never_leak(
 
     assert len({*NUMBERS, *WILD, *WORDS}) == 50
     request = read_registered(write_secret_request(tmp_path))
+    answered = add_failing_expectations(monkeypatch)
     assert check_table(make_plan(Context.default(), request).contract).lines > ROWS
     (done,) = release(request)
+    assert any(each.get("failed") for each in answered)
+    assert not [w for w in needles() if w in json.dumps(answered).encode()]
+    (run,) = (home / "internal" / "toy" / "runs").iterdir()  # is searched with the home
+    assert len(json.loads(run.read_text())["expectations"]["failed"]) > len(EXPECTED)
     estimate(done, request.estimates)
     report(done, request.estimates)
     assert len(list((home / "archive").rglob("report.html"))) == 1
