@@ -26,6 +26,7 @@ from gramercy.schemas.derived import Derivation, DerivedFacts, Input, Transform,
 from gramercy.schemas.model import Model, Real, has_unprintable
 
 INTERCEPT = "(intercept)"
+MAX_COLUMNS = 5000  # of the matrix
 _LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
 # Cells of a CSV that are read as missing.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
@@ -739,13 +740,23 @@ class Derived(Column):
             return Dates(unit=DAYS, missing=self.missing)
         return Column(missing=self.missing)
 
-    def terms_among(self, name: str, columns: Mapping[str, ColumnKind]) -> dict[str, Derived]:
+    def terms_among(
+        self, name: str, columns: Mapping[str, ColumnKind], dates: Collection[str]
+    ) -> dict[str, Derived]:
         """The columns for which it stands among those of a contract, by their names.
 
         A spline or a polynomial has several terms, and a product with levels one for each.
         """
         made = dict[str, Derived]()
-        for chosen in product(*(self._choices(name, each, columns) for each in self.inputs)):
+        choices = [self._choices(name, each, columns, dates) for each in self.inputs]
+        if math.prod(map(len, choices)) > MAX_COLUMNS:
+            raise families.COLUMNS(
+                "columns.{column}: it would be more than {most} columns.",
+                "Name single levels in 'from', or leave it out.",
+                column=name,
+                most=MAX_COLUMNS,
+            )
+        for chosen in product(*choices):
             levels = [level for _, level, _ in chosen if level is not None]
             stem = f"{name}={':'.join(levels)}" if levels else name
             reads = tuple(read for *_, read in chosen)
@@ -777,7 +788,7 @@ class Derived(Column):
         return column
 
     def _choices(
-        self, name: str, read: str, columns: Mapping[str, ColumnKind]
+        self, name: str, read: str, columns: Mapping[str, ColumnKind], dates: Collection[str]
     ) -> list[tuple[str, str | None, Input]]:
         """What a name in ``from`` stands for: names, with the level that is added, and inputs."""
         table, _, level = read.rpartition("=")
@@ -793,7 +804,7 @@ class Derived(Column):
                     levels=tuple(names),
                 )
             return [(read, None, Input(table, columns[table].coding, level=names.index(level)))]
-        kind = columns[read] if read in columns else self.undeclared(dates_in(columns), read)
+        kind = columns[read] if read in columns else self.undeclared(dates, read)
         if isinstance(kind, Derived):
             raise families.COLUMNS(
                 "columns.{column}: '{input}' is computed from other columns itself.",
@@ -841,7 +852,7 @@ def dates_in(columns: Mapping[str, ColumnKind]) -> set[str]:
 
 def with_derived(columns: Mapping[str, ColumnKind]) -> dict[str, Any]:
     """The columns with their derived ones as they are computed, each term as a column."""
-    found = dict[str, ColumnKind]()
+    found, dates = dict[str, ColumnKind](), dates_in(columns)
     for name, column in columns.items():
         if not isinstance(column, Derived):
             made: Mapping[str, ColumnKind] = {name: column}
@@ -852,7 +863,7 @@ def with_derived(columns: Mapping[str, ColumnKind]) -> dict[str, Any]:
                 column=name,
             )
         else:
-            made = column.terms_among(name, columns)
+            made = column.terms_among(name, columns, dates)
         for each in made:
             if each in found or (each != name and each in columns):
                 raise families.COLUMNS(

@@ -20,6 +20,7 @@ from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.cells import DayCells
 from gramercy.schemas.column import (
     INTERCEPT,
+    MAX_COLUMNS,
     AnyColumn,
     ColumnKind,
     Derived,
@@ -42,8 +43,6 @@ from gramercy.schemas.periods import (
 )
 from gramercy.schemas.source import AnySource, DatedFiles, at_location, location
 from gramercy.schemas.steps import StepDays
-
-MAX_COLUMNS = 5000
 
 _ROW, _CELL = "row", "cell"
 

@@ -12,6 +12,7 @@ order, and on other processors.
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import math
 import re
@@ -609,6 +610,7 @@ TRANSFORMS: dict[str, Transform] = {
 }
 
 
+@functools.lru_cache(4096)
 def transform_of(text: str) -> Transform:
     """The transform that a text names, with its parameters."""
     text = " ".join(text.split())

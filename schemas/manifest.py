@@ -17,8 +17,7 @@ from pydantic import (
 )
 
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import INTERCEPT, matrix_columns
-from gramercy.schemas.contract import MAX_COLUMNS
+from gramercy.schemas.column import INTERCEPT, MAX_COLUMNS, matrix_columns
 from gramercy.schemas.database import RowSelection
 from gramercy.schemas.derived import Limits
 from gramercy.schemas.facts import (

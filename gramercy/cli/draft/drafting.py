@@ -17,7 +17,7 @@ from unicodedata import normalize
 from gramercy.cli.draft.proposals import Column, may_have_dates, propose
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families
-from gramercy.schemas.contract import MAX_COLUMNS
+from gramercy.schemas.column import MAX_COLUMNS
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import nfc, parse

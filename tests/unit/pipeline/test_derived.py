@@ -175,6 +175,30 @@ def test_a_column_that_cannot_be_derived_is_refused(columns: Any, family: str) -
         contract_of(columns)
 
 
+def test_inputs_may_be_declared_by_patterns() -> None:
+    columns = {
+        "am*": {"lower": 0.0, "upper": 3.0},
+        "l*": {"levels": ["A", "B"]},
+        "root": {"from": "amount", "transform": "sqrt"},
+        "both": {"from": ["amount", "level"], "transform": "product"},
+    }
+    contract = contract_of(columns)
+    assert not contract.columns["root"].has_bounds
+    whole = contract.with_columns(
+        {"am*": ["amount"], "l*": ["level"], "root": ["root"], "both": ["both"]}
+    )
+    assert whole.columns["root"].limits == (0.0, math.sqrt(3.0))
+    assert [*whole.columns][3:] == ["both=A", "both=B"]
+    assert whole.columns["both=B"].limits == (0.0, 3.0)
+
+
+def test_expansions_are_bounded() -> None:
+    many = {"levels": [f"l{k}" for k in range(100)]}
+    columns = {"a": many, "b": many, "c": {"from": ["a", "b"], "transform": "product"}}
+    with raises(families.COLUMNS, column="c"):
+        contract_of(columns)
+
+
 def test_cells_of_persons_and_single_cells_are_not_computed_from() -> None:
     columns = {"a": {"from": "who", "transform": "sqrt"}, "age": {"lower": 0.0, "upper": 9.0}}
     with raises(families.PERSONS, input="who"):
