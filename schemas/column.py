@@ -718,6 +718,14 @@ class Derived(Column):
         return super().terms(name) | {"from": list(facts.inputs), "transform": facts.transform}
 
     def check_declared(self, name: str) -> None:
+        if self.function.needs_bounds:
+            raise families.BOUNDS(
+                "columns.{column}: '{transform}' needs the bounds of '{input}'.",
+                "Declare '{input}' in 'columns', with 'lower' and 'upper'.",
+                column=name,
+                transform=self.transform,
+                input=self.inputs[0],
+            )
         least, most = self.derivation.limits
         if least == most:
             raise families.BOUNDS(

@@ -214,8 +214,10 @@ class Contract(Model):
                 )
         self._check_names()
         self._check_derived()
+        has_patterns = any("*" in name for name in self.columns)
         for name, column in self.columns.items():
-            column.check_declared(name)
+            if not (has_patterns and isinstance(column, Derived)):  # whose inputs are not known yet
+                column.check_declared(name)
         return self
 
     def _check_derived(self) -> None:

@@ -62,6 +62,11 @@ class Transform(ABC):
         return unit if self.reads_dates else None
 
     @property
+    def needs_bounds(self) -> bool:
+        """Whether it has no terms yet, because the bounds of its input are not known."""
+        return False
+
+    @property
     def of_exact_cells(self) -> bool:
         """Whether cells that are almost equal may have other values."""
         return False
@@ -433,6 +438,10 @@ class Polynomial(Transform):
         return f"polynomial({inputs[0]})[{self.degree}]"
 
     @property
+    def needs_bounds(self) -> bool:
+        return math.isnan(self.lower)
+
+    @property
     def text(self) -> str:
         every = f"polynomial degree {self.degree}"
         if math.isnan(self.lower):
@@ -455,10 +464,7 @@ class Polynomial(Transform):
             return super().terms(*inputs)
         ((lower, upper),) = inputs
         if not math.isfinite(upper - lower):
-            raise families.BOUNDS(
-                "'polynomial' needs the bounds of the column that it is computed from.",
-                "Declare this column with 'lower' and 'upper' in 'columns'.",
-            )
+            return super().terms(*inputs)
         return {f"_{k}": Polynomial(k, lower, upper) for k in range(2, self.degree + 1)}
 
 

@@ -181,14 +181,16 @@ def test_inputs_may_be_declared_by_patterns() -> None:
         "l*": {"levels": ["A", "B"]},
         "root": {"from": "amount", "transform": "sqrt"},
         "both": {"from": ["amount", "level"], "transform": "product"},
+        "powers": {"from": "amount", "transform": "polynomial", "degree": 2},
     }
     contract = contract_of(columns)
     assert not contract.columns["root"].has_bounds
     whole = contract.with_columns(
         {"am*": ["amount"], "l*": ["level"], "root": ["root"], "both": ["both"]}
+        | {"powers": ["powers"]}
     )
     assert whole.columns["root"].limits == (0.0, math.sqrt(3.0))
-    assert [*whole.columns][3:] == ["both=A", "both=B"]
+    assert [*whole.columns][3:] == ["both=A", "both=B", "powers_2"]
     assert whole.columns["both=B"].limits == (0.0, 3.0)
 
 
