@@ -43,14 +43,21 @@ class Transform(ABC):
 
     Attributes
     ----------
+    name, words
+        Its name in `TRANSFORMS`, and the pattern of `in_words`.
     inputs
         Number of columns that it reads.
     of_levels
         What an input of levels stands for: ``none`` (refused), ``whole``, or ``each`` of them.
     """
 
-    inputs: ClassVar[int] = 1
+    name: ClassVar[str] = ""
+    words: ClassVar[str] = "{}"
     of_levels: ClassVar[Literal["none", "whole", "each"]] = "none"
+
+    @property
+    def inputs(self) -> int:
+        return self.words.count("{}")
 
     @property
     def reads_dates(self) -> bool:
@@ -89,14 +96,14 @@ class Transform(ABC):
         """The inputs that have these values; None unless the transform is strictly monotone."""
         return None
 
-    @abstractmethod
     def in_words(self, *inputs: str) -> str:
         """The column as a formula names it, such as ``log1p(income)`` or ``age:sex``."""
+        return self.words.format(*inputs)
 
     @property
-    @abstractmethod
     def text(self) -> str:
         """Its name with its parameters, from which `transform_of` makes it again."""
+        return self.name
 
     def with_parameters(self, text: str) -> Transform:
         """The transform with the parameters after its name; raises `ValueError` for others."""
@@ -110,58 +117,36 @@ class Transform(ABC):
 
 
 def log1p(x: Array) -> Array:
-    """The natural logarithm of 1 + x for x >= 0, within 1 unit in the last place.
+    """The natural logarithm of 1 + x for x >= 0, within a few units in the last place.
 
-    The algorithm of FreeBSD's ``s_log1p.c``: log(1 + x) = k log 2 + log(1 + f), with a polynomial
-    in s = f / (2 + f), and a correction for the rounding of 1 + x.
+    It is k log 2 + log(m), where 1 + x = 2^k m, and log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
     """
     u = 1.0 + x
-    rest = (x - (u - 1.0)) / u
     half, exponent = np.frexp(u)
     small = half < _ROOT
-    f = np.where(small, 2.0 * half, half) - 1.0
-    k = exponent - small
+    f = np.where(small, 2.0 * half, half) - 1.0  # m - 1
     s = f / (2.0 + f)
-    z = s * s
-    series = np.zeros_like(z)
-    for coefficient in _SERIES:
-        series = z * (coefficient + series)
-    square = 0.5 * f * f
-    return k * _LOG2 - ((square - (s * (square + series) + (k * _LOG2_REST + rest))) - f)
+    square, series = s * s, np.zeros_like(s)
+    for k in range(21, 0, -2):
+        series = series * square + 1.0 / k
+    return (exponent - small) * _LOG2 + (2.0 * s * series + (x - (u - 1.0)) / u)
 
 
-_ROOT = math.sqrt(0.5)
-_LOG2, _LOG2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_SERIES = (
-    *(1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01),
-    *(2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01),
-    6.666666666666735130e-01,
-)
+_ROOT, _LOG2 = 0.7071067811865476, 0.6931471805599453  # of 1/2; of 2
 
 
 def asinh(x: Array) -> Array:
     """The inverse hyperbolic sine, nearly a logarithm of 2 |x| with the sign of x far from 0."""
     size = np.abs(x)
-    near = np.minimum(size, _FAR)  # its square must not overflow
-    square = near * near
-    far = log1p(size) + (_LOG2 + _LOG2_REST)
-    value = np.where(size > _FAR, far, log1p(near + square / (1.0 + np.sqrt(1.0 + square))))
-    return np.copysign(value, x)
-
-
-_FAR = 1e20
-
-
-def _square(x: Array) -> Array:
-    squared: Array = x * x
-    return squared
+    inverse = 1.0 / size
+    return np.copysign(log1p(size + size / (inverse + np.sqrt(1.0 + inverse * inverse))), x)
 
 
 @dataclass(frozen=True)
 class Monotone(Transform):
     """An increasing function of one cell."""
 
-    name: str
+    named: str
     function: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
     least: float = -math.inf  # the function is defined from here on
@@ -179,31 +164,26 @@ class Monotone(Transform):
         return self.inverse(values)
 
     def in_words(self, *inputs: str) -> str:
-        return f"{self.name}({inputs[0]})"
+        return f"{self.named}({inputs[0]})"
 
     @property
     def text(self) -> str:
-        return self.name
+        return self.named
 
 
 @dataclass(frozen=True)
 class Square(Transform):
     """The square of a number."""
 
+    name, words = "square", "{}^2"
+
     def apply(self, *cells: Array) -> Array:
-        return _square(cells[0])
+        return np.square(cells[0])
 
     def limits(self, *inputs: Limits) -> Limits:
         lower, upper = inputs[0]
         squares = lower * lower, upper * upper
         return 0.0 if lower <= 0.0 <= upper else min(squares), max(squares)
-
-    def in_words(self, *inputs: str) -> str:
-        return f"{inputs[0]}^2"
-
-    @property
-    def text(self) -> str:
-        return "square"
 
 
 @dataclass(frozen=True)
@@ -267,20 +247,13 @@ _OF_ZERO = ("is zero", "is not zero")
 class IsMissing(Transform):
     """1 where a cell is missing, is not a number or has no declared level; else 0."""
 
-    of_levels: ClassVar[Literal["none", "whole", "each"]] = "whole"
+    name, words, of_levels = "is missing", "{} is missing", "whole"
 
     def apply(self, *cells: Array) -> Array:
         return np.isnan(cells[0]).astype(np.float64)
 
     def limits(self, *inputs: Limits) -> Limits:
         return 0.0, 1.0
-
-    def in_words(self, *inputs: str) -> str:
-        return f"{inputs[0]} is missing"
-
-    @property
-    def text(self) -> str:
-        return "is missing"
 
 
 @dataclass(frozen=True)
@@ -290,8 +263,7 @@ class Product(Transform):
     It is 0 where one of both is 0, even if the other one is missing.
     """
 
-    inputs: ClassVar[int] = 2
-    of_levels: ClassVar[Literal["none", "whole", "each"]] = "each"
+    name, words, of_levels = "product", "{}:{}", "each"
 
     def apply(self, *cells: Array) -> Array:
         x, y = cells
@@ -300,19 +272,12 @@ class Product(Transform):
     def limits(self, *inputs: Limits) -> Limits:
         return _around([x * y for x in inputs[0] for y in inputs[1]])
 
-    def in_words(self, *inputs: str) -> str:
-        return ":".join(inputs)
-
-    @property
-    def text(self) -> str:
-        return "product"
-
 
 @dataclass(frozen=True)
 class Ratio(Transform):
     """A number divided by another; missing where that is 0."""
 
-    inputs: ClassVar[int] = 2
+    name, words = "ratio", "{} / {}"
 
     def apply(self, *cells: Array) -> Array:
         x, y = cells
@@ -324,19 +289,12 @@ class Ratio(Transform):
             return UNLIMITED
         return _around([float(np.divide(x, y)) for x in (low, high) for y in divisor])
 
-    def in_words(self, *inputs: str) -> str:
-        return " / ".join(inputs)
-
-    @property
-    def text(self) -> str:
-        return "ratio"
-
 
 @dataclass(frozen=True)
 class Difference(Transform):
     """The first of two numbers minus the second."""
 
-    inputs: ClassVar[int] = 2
+    name, words = "difference", "{} - {}"
 
     def apply(self, *cells: Array) -> Array:
         x, y = cells
@@ -345,13 +303,6 @@ class Difference(Transform):
     def limits(self, *inputs: Limits) -> Limits:
         (low, high), (other_low, other_high) = inputs
         return low - other_high, high - other_low
-
-    def in_words(self, *inputs: str) -> str:
-        return " - ".join(inputs)
-
-    @property
-    def text(self) -> str:
-        return "difference"
 
 
 @dataclass(frozen=True)
@@ -371,7 +322,8 @@ class Spline(Transform):
         value = _cube(x, own)
         value = value - _cube(x, before) * ((last - own) / (last - before))
         value = value + _cube(x, last) * ((before - own) / (last - before))
-        return value / (last - self.knots[0]) ** 2
+        width = last - self.knots[0]
+        return value / (width * width)
 
     def limits(self, *inputs: Limits) -> Limits:
         ends = (np.array([end]) for end in inputs[0])
@@ -472,89 +424,59 @@ _LEAST_OF_DEGREE = {2: -0.5, 4: -3 / 7}  # of a Legendre polynomial on [-1, 1]; 
 
 
 @dataclass(frozen=True)
-class DaysBetween(Transform):
+class DaysBetween(Difference):
     """Days from the first of two dates to the second."""
 
-    inputs: ClassVar[int] = 2
+    name, words = "days between", "days from {} to {}"
 
     @property
     def reads_dates(self) -> bool:
         return True
 
     def apply(self, *cells: Array) -> Array:
-        first, second = cells
-        return second - first
+        return super().apply(*cells[::-1])
 
     def limits(self, *inputs: Limits) -> Limits:
-        return Difference().limits(inputs[1], inputs[0])
-
-    def in_words(self, *inputs: str) -> str:
-        return f"days from {inputs[0]} to {inputs[1]}"
-
-    @property
-    def text(self) -> str:
-        return "days between"
+        return super().limits(*inputs[::-1])
 
 
 @dataclass(frozen=True)
 class Age(Transform):
-    """Completed years from a date of birth to a later date; missing before the birth.
+    """Completed years from a date of birth to another date, or a public one; missing before birth.
 
     Who was born on February 29 is a year older on March 1 of other years.
     """
 
-    inputs: ClassVar[int] = 2
+    at: datetime.date | None = None
+
+    @property
+    def inputs(self) -> int:
+        return 2 if self.at is None else 1
 
     @property
     def reads_dates(self) -> bool:
         return True
 
     def apply(self, *cells: Array) -> Array:
-        birth, day = cells
+        birth, day = cells if self.at is None else (*cells, np.array(_days(self.at)))
         (year, in_year), (other, in_other) = _calendar(birth), _calendar(day)
         years = other - year - (in_other < in_year)
         return np.where(years >= 0.0, years, np.nan)
 
     def limits(self, *inputs: Limits) -> Limits:
-        birth, day = inputs
-        lower, upper = self.apply(np.array(birth[::-1]), np.array(day))
+        latest_first = np.array(inputs[0][::-1])
+        lower, upper = self.apply(latest_first, *map(np.array, inputs[1:]))
         return (0.0 if math.isnan(lower) else lower), (math.inf if math.isnan(upper) else upper)
 
     def in_words(self, *inputs: str) -> str:
-        return f"age of {inputs[0]} at {inputs[1]}"
+        return f"age of {inputs[0]} at {self.at or inputs[1]}"
 
     @property
     def text(self) -> str:
-        return "age"
+        return "age" if self.at is None else f"age at {self.at}"
 
     def with_parameters(self, text: str) -> Transform:
-        if not text:
-            return self
-        return AgeAt(_date(text.removeprefix("at ")))
-
-
-@dataclass(frozen=True)
-class AgeAt(Transform):
-    """Completed years from a date of birth to a public date; see `Age`."""
-
-    at: datetime.date
-
-    @property
-    def reads_dates(self) -> bool:
-        return True
-
-    def apply(self, *cells: Array) -> Array:
-        return Age().apply(cells[0], np.full_like(cells[0], _days(self.at)))
-
-    def limits(self, *inputs: Limits) -> Limits:
-        return Age().limits(inputs[0], (_days(self.at),) * 2)
-
-    def in_words(self, *inputs: str) -> str:
-        return f"{self.text} of {inputs[0]}"
-
-    @property
-    def text(self) -> str:
-        return f"age at {self.at.isoformat()}"
+        return Age(_date(text.removeprefix("at "))) if text else self
 
 
 def _calendar(days: Array) -> tuple[Array, Array]:
