@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ def verify_terms(db: Connection, contract: Contract) -> None:
     # A contract may state any budget that the data set has had; the last one is in use.
     earlier = [each.budget.model_dump() for each in budgets]
     registered["budget"] = stated["budget"] if stated["budget"] in earlier else earlier[-1]
-    if changed := _differences(registered, stated):
+    if changed := list(_differences(registered, stated)):
         raise _terms_changed(contract, registered, changed)
     delta, limit = budgets[-1].budget.delta, 1 / contract.count
     if delta >= limit:
@@ -109,6 +109,7 @@ class _Change:
     key: str
     registered: Any
     stated: Any
+    column: str = ""  # whose fact it is
 
     @property
     def in_words(self) -> str:
@@ -120,20 +121,25 @@ class _Change:
         return f"{self.key} was {as_yaml(self.registered)} and is {as_yaml(self.stated)}"
 
 
-def _differences(old: Any, new: Any, key: str = "") -> list[_Change]:
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[_Change]:
     """The terms that differ, columns by their names."""
-    if key == "columns" and isinstance(old, list):
-        before, now = ({each["name"]: each for each in columns} for columns in (old, new))
-        found = _differences(before, now, key)
-        if not found and list(before) != list(now):
-            return [_Change("columns", list(before), list(now))]
-        return found
-    is_column = key.startswith("columns.") and (old is None or new is None)
-    if isinstance(old, dict) and isinstance(new, dict) and not is_column:
-        keys = [*old, *(k for k in new if k not in old)]
-        inner = [_differences(old.get(k), new.get(k), f"{key}.{k}".strip(".")) for k in keys]
-        return [name for names in inner for name in names]
-    return [] if old == new else [_Change(key, old, new)]
+    before, now = ({x["name"]: x for x in terms["columns"]} for terms in (old, new))
+    for key in dict.fromkeys([*old, *new]):
+        if key != "columns":
+            yield from _inner(old.get(key), new.get(key), key)
+        elif before == now and list(before) != list(now):
+            yield _Change(key, list(before), list(now))
+        else:
+            for name in dict.fromkeys([*before, *now]):
+                yield from _inner(before.get(name), now.get(name), f"columns.{name}", name)
+
+
+def _inner(old: Any, new: Any, key: str, column: str = "") -> Iterator[_Change]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for inner in dict.fromkeys([*old, *new]):
+            yield from _inner(old.get(inner), new.get(inner), f"{key}.{inner}", column)
+    elif old != new:
+        yield _Change(key, old, new, column)
 
 
 def _terms_changed(
@@ -141,31 +147,28 @@ def _terms_changed(
 ) -> TermsChanged:
     """The error for changed terms, with what to write in the contract for each of them."""
     columns = {each["name"]: _written(each) for each in registered["columns"]}
-    added = [_column(each) for each in changes if _column(each) and each.registered is None]
+    added = [each.column for each in changes if each.column and each.column not in columns]
     matched = {name for names in contract.patterns.values() for name in names}
     excluded = [name for name in added if name in matched]
-    remedies = []
-    if excluded:
-        remedies.append(
-            f"Write exclude: {as_yaml(excluded)} in the contract, with what is excluded already: "
-            "a pattern in 'columns' matches these new columns of the table."
-        )
-    if declared := [name for name in added if name not in matched]:
-        remedies.append(f"Remove from 'columns': {', '.join(declared)}.")
+    declared = [name for name in added if name not in matched]
+    remedies = [
+        f"Write exclude: {as_yaml(excluded)} in the contract, with what is excluded already: "
+        "a pattern in 'columns' matches these new columns of the table."
+    ] * bool(excluded)
+    remedies += [f"Remove from 'columns': {', '.join(declared)}."] * bool(declared)
     for each in changes:
-        if each.key.startswith("columns."):
-            name = next((x for x in columns if f"{each.key}.".startswith(f"columns.{x}.")), None)
-            if name is not None:
-                remedies.append(f"Write {as_yaml({name: columns[name]})[1:-1]} in 'columns'.")
-            if each.stated is None and name is not None:
+        if each.column in columns:
+            line = as_yaml({each.column: columns[each.column]})[1:-1]
+            remedies.append(f"Write {line} in 'columns'.")
+            if each.column not in contract.columns:
                 remedies.append("The table must have this column; its cells may be empty.")
-        elif each.key.startswith("budget"):
+        elif each.key.startswith("budget."):
             remedies.append("To change a budget, use 'gramercy budget --raise' or '--lower' first.")
         elif each.key == "columns":
             remedies.append(f"List 'columns' in this order: {', '.join(each.registered)}.")
         elif each.registered is not None:
             remedies.append(f"Write {each.key}: {as_yaml(each.registered)}.")
-        else:
+        elif not each.column:
             remedies.append(f"Remove {each.key}.")
     return families.TERMS(
         "Data set '{dataset}' was registered with other terms: {changes}.",
@@ -187,14 +190,6 @@ def _written(column: Mapping[str, Any]) -> dict[str, Any]:
         defaults = {"centre": lower / 2 + upper / 2, "scale": upper / 2 - lower / 2}
         facts = {key: x for key, x in facts.items() if defaults.get(key) != x}
     return facts
-
-
-def _column(change: _Change) -> str:
-    """The name of a column that is new or missing as a whole."""
-    whole = change.registered is None or change.stated is None
-    facts = change.stated if change.registered is None else change.registered
-    is_column = change.key.startswith("columns.") and isinstance(facts, dict)
-    return str(facts["name"]) if whole and is_column else ""
 
 
 def checked_reason(reason: str) -> str:

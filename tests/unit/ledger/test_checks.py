@@ -247,6 +247,7 @@ def test_changed_terms_state_what_to_write(tmp_path: Path) -> None:
         ({**named, first: named[first] | {"upper": 1.0}}, f"columns.{first}.upper", line),
         ({x: named[x] for x in others}, f"columns.{first}", line),
         ({x: named[x] for x in (*others, first)}, "columns", ", ".join(named)),
+        ({**named, f"{first}.b": named[first]}, f"columns.{first}.b", f"'columns': {first}.b."),
     ):
         with raises(families.TERMS) as refused:
             ledger.preview(contract(columns=changed), "v2")
@@ -257,3 +258,11 @@ def test_changed_terms_state_what_to_write(tmp_path: Path) -> None:
     matched = wide.with_columns({"c*": (*named, "c9")})
     with raises(families.TERMS, exclude=("c9",), terms=("columns.c9",)):
         ledger.preview(matched, "v2")
+    # One name may be the beginning of another, and a fact that is left out is no missing column.
+    dotted = {"c": {"lower": -5.0, "upper": 5.0}, "c.d": {"lower": 0.0, "upper": 1.0}}
+    coded = {**dotted, "c.d": {**dotted["c.d"], "missing": [-9.0]}}
+    charge(ledger, "v1", terms=contract(id="dotted", columns=coded))
+    with raises(families.TERMS, terms=("columns.c.d.missing",)) as refused:
+        ledger.preview(contract(id="dotted", columns=dotted), "v2")
+    remedy = refused.value.facts["remedy"]
+    assert remedy == "Write c.d: {lower: 0, missing: [-9], upper: 1} in 'columns'."
