@@ -464,7 +464,8 @@ _ALL_OTHERS = "*"
 def _groups(value: Any) -> Any:
     """Groups of codes: of a list, each code is a group of its own."""
     if isinstance(value, list | tuple):
-        return {each if isinstance(each, str) else str(each): (each,) for each in value}
+        _check_distinct(names := [*map(str, value)])
+        return {name: (each,) for name, each in zip(names, value, strict=True)}
     return value
 
 

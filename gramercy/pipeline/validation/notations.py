@@ -41,6 +41,7 @@ _NO_UNITS = {"", "%", "<", ">", "<=", ">=", "≤", "≥", "~", "*"}
 _LARGE = re.compile(r"[1-9]\d{3,}([.,]\d{1,2})?")
 _AROUND = re.compile(r"([^\d+(.,-]*)[\s+(-]*[\d.,][\d.,'’\s]*[\s)-]*([^\d)-]*)")
 _BLANKS = " \t\u00a0\u202f\u2009"
+_ALIKE = {" ": set(_BLANKS), "'": set("'’")}  # marks between thousands that stand for each other
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +182,7 @@ def _best(columns: Sequence[Texts], declared: NumberNotation, source: AnySource)
     if not unread:
         return declared
     best, best_score = declared, sum(each.cells(each.read(declared)) for each in columns)
-    for notation in _notations(declared, source, _units(unread)):
+    for notation in _notations(declared, source, unread):
         score = sum(each.cells(each.read(notation)) for each in columns)
         score -= _grouping_contradicted(columns, notation, declared)
         if score >= best_score + _LEAST_CELLS:
@@ -207,26 +208,27 @@ def _grouping_contradicted(
 
 
 def _notations(
-    declared: NumberNotation, source: AnySource, units: Sequence[str]
-) -> Iterator[NumberNotation]:
-    """The notations that a source can state, those with few changed keys first."""
+    declared: NumberNotation, source: AnySource, unread: Sequence[tuple[Texts, Mask]]
+) -> list[NumberNotation]:
+    """The notations that a source can state, of marks that are in texts that are not read.
+
+    Those with few changed keys come first.
+    """
+    texts = (each.texts[k] for each, which in unread for k in np.flatnonzero(which).tolist())
+    seen = set().union(*texts)
     choices: dict[str, tuple[Any, ...]] = {
-        "decimal": (".", ","),
-        "thousands": (None, ",", ".", " ", "'"),
-        "percent": (False, True),
-        "accounting": (False, True),
-        "units": ((), tuple(units)),
+        "decimal": (declared.decimal, *(".," if seen & set(".,") else "")),
+        "thousands": (None, declared.thousands, *(x for x in ",. '" if seen & _ALIKE.get(x, {x}))),
+        "percent": (declared.percent, declared.percent or "%" in seen),
+        "accounting": (declared.accounting, declared.accounting or not seen.isdisjoint("()-−")),
+        "units": (declared.units, tuple(dict.fromkeys([*declared.units, *_units(unread)]))),
     }
-    choices = {key: each for key, each in choices.items() if key in NumberNotation.model_fields}
-    found = dict[NumberNotation, int]()
-    for values in itertools.product(*choices.values()):
-        keys = dict(zip(choices, values, strict=True))
-        keys["units"] = (*declared.units, *(x for x in keys["units"] if x not in declared.units))
-        kept = [key for key in ("percent", "accounting") if getattr(declared, key, False)]
-        notation = _with_keys(source, keys | dict.fromkeys(kept, True))
-        if notation is not None and notation != declared:
-            found[notation] = len(_changed(notation, declared))
-    return iter(sorted(found, key=lambda each: found[each]))
+    stated = (
+        _with_keys(source, dict(zip(choices, values, strict=True)))
+        for values in itertools.product(*map(dict.fromkeys, choices.values()))
+    )
+    found = dict.fromkeys(each for each in stated if each not in (None, declared))
+    return sorted(found, key=lambda each: len(_changed(each, declared)))
 
 
 def _changed(notation: NumberNotation, declared: NumberNotation) -> list[str]:

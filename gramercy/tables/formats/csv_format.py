@@ -40,7 +40,7 @@ from gramercy.tables.formats.table_format import (
     TableFormat,
     short_texts,
 )
-from gramercy.tables.formats.values import ANY, Coding
+from gramercy.tables.formats.values import ANY, Coding, Numbers
 
 # Ends of names of text files that are CSV only where the contract states their separator.
 ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
@@ -92,20 +92,20 @@ class CsvTables(TableFormat):
 
     def sample(self, file: SourceFile, columns: Sequence[str], rows: int) -> SampledRows:
         """Rows of the beginning, and of a file that is not compressed of the middle and the end."""
-        texts = _Texts(file, columns)
+        parser = _Parser(file, dict.fromkeys(columns, Numbers()), keep_malformed=False)
         third = max(1, rows // 3)
-        first, everything = _first_lines(file, texts.records)
-        head = texts.table(first)
-        if everything and head.num_rows <= rows:
-            return SampledRows(head, complete=True, has_last=True)
+        first, everything = _first_lines(file, parser.records)
         if everything:
-            middle, tail = head.slice(head.num_rows // 2 - third // 2), head
+            cells = parser.texts(first)
+            if cells.num_rows <= rows:
+                return SampledRows(cells, complete=True, has_last=True)
+            parts = [cells, cells.slice(cells.num_rows // 2 - third // 2), cells]
         else:
-            window = max(_WINDOW, len(first) * third // max(1, head.num_rows))
-            later = _later_lines(file, window)
-            if later is None:
-                return SampledRows(head.slice(0, rows))
-            middle, tail = map(texts.table, later)
+            window = max(_WINDOW, len(first) * third // max(1, first.count(b"\n")))
+            parts = [parser.texts(lines) for lines in _windows(file, first, window)]
+        if len(parts) == 1:
+            return SampledRows(parts[0].slice(0, rows))
+        head, middle, tail = parts
         last = tail.slice(max(0, tail.num_rows - third))
         cells = pa.concat_tables([head.slice(0, third), middle.slice(0, third), last])
         return SampledRows(cells, has_last=True)
@@ -252,6 +252,14 @@ class _Parser:
             cells[k] = coding.floats(array)
         return _Part(cells, persons)
 
+    def texts(self, lines: bytes) -> pa.Table:
+        """The cells of the records among some lines as short texts; a missing one is null."""
+        pieces, _ = self.records.of_block(lines)
+        schema = pa.schema([(name, pa.string()) for name in self._columns])
+        tables = [self._read(piece, pa.string())[0] for piece in pieces if piece]
+        table = pa.concat_tables([schema.empty_table(), *tables])
+        return pa.table([short_texts(x.combine_chunks()) for x in table.columns], schema)
+
     def _table(self, piece: bytes) -> tuple[pa.Table, int]:
         """Parsed lines, and the number of those that were left out for their width."""
         if self._reads_numbers:
@@ -310,59 +318,26 @@ def _first_lines(file: SourceFile, records: Records) -> tuple[bytes, bool]:
         return first + second if everything else first, everything
 
 
-def _later_lines(file: SourceFile, window: int) -> tuple[bytes, bytes] | None:
-    """Lines in the middle and at the end of a large file; None if it must be read in order."""
+def _windows(file: SourceFile, first: bytes, window: int) -> list[bytes]:
+    """Lines at the beginning, in the middle and at the end of a file, none of them twice.
+
+    Only the first ones of a file that must be read in order.
+    """
     compressed = fsspec.utils.infer_compression(path_of(file.path)) is not None
     encoding = _written(file).encoding
     if compressed or encoding == "utf-16":  # whose lines end between bytes
-        return None
+        return [first]
     with open_bytes(file) as stream:
         if not stream.seekable():
-            return None
+            return [first]
         size = stream.seek(0, io.SEEK_END)
-        window = min(window, size // 3)
-        found = []
+        window = min(window, size // 4)
+        found = [b"\n" + first[:window]]
         for start in ((size - window) // 2, size - window):
             stream.seek(start)
-            text = as_utf8(io.BytesIO(stream.read(window)), encoding).read()
-            found.append(text.partition(b"\n")[2])
-    middle, tail = found
-    return middle[: middle.rfind(b"\n") + 1], tail if tail.endswith(b"\n") else tail + b"\n"
-
-
-class _Texts:
-    """Cells of records as text; a missing one is null, and other lines are left out."""
-
-    def __init__(self, file: SourceFile, columns: Sequence[str]) -> None:
-        self._names, self._columns = read_header(file), list(columns)
-        self._csv = _written(file)
-        self.records = Records(None, self._csv.separator.encode(), _comment(self._csv))
-
-    def table(self, lines: bytes) -> pa.Table:
-        """The records of some lines."""
-        pieces, _ = self.records.of_block(lines)
-        schema = pa.schema([(name, pa.string()) for name in self._columns])
-        tables = [self._read(piece) for piece in pieces if piece]
-        return pa.concat_tables([schema.empty_table(), *tables])
-
-    def _read(self, piece: bytes) -> pa.Table:
-        table = pacsv.read_csv(
-            _arrow_stream(piece),
-            read_options=pacsv.ReadOptions(
-                block_size=len(piece) + _ROOM, use_threads=False, column_names=self._names
-            ),
-            parse_options=pacsv.ParseOptions(
-                delimiter=self._csv.separator, invalid_row_handler=lambda _: "skip"
-            ),
-            convert_options=pacsv.ConvertOptions(
-                check_utf8=False,
-                include_columns=self._columns,
-                column_types=dict.fromkeys(self._columns, pa.string()),
-                null_values=MISSING,
-                strings_can_be_null=True,
-            ),
-        )
-        return pa.table({name: short_texts(table[name].combine_chunks()) for name in self._columns})
+            found.append(as_utf8(io.BytesIO(stream.read(window)), encoding).read())
+    found[2] = found[2].removesuffix(b"\n") + b"\n"
+    return [text[text.find(b"\n") + 1 : text.rfind(b"\n") + 1] for text in found]
 
 
 def _arrow_stream(data: bytes) -> pa.BufferReader:

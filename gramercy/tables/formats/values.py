@@ -121,7 +121,15 @@ class LevelIndices(Coding):
         kind = column.type
         is_text_type = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         text = column if is_text_type else column.cast(pa.string())  # large ones may not fit
-        return _coded(_trimmed(text, self.most_bytes), self._index_in)
+        text = _trimmed(text, self.most_bytes)
+        indices = self._index_in(text)
+        lacking = np.isnan(indices) & dates.filled(pc.invert(pc.string_is_ascii(text)))
+        if lacking.any():
+            distinct = text.filter(pa.array(lacking)).dictionary_encode()
+            found = self._index_in(_in_nfc(distinct.dictionary))
+            indices = indices.copy()  # it may be Arrow's own memory
+            indices[lacking] = decoded(found, distinct.indices)
+        return indices
 
     def _index_in(self, text: pa.Array) -> NDArray[np.float64]:
         return _numbers(pc.index_in(text, value_set=pa.array(self.levels, text.type)))
@@ -212,7 +220,8 @@ class CodeIndices(_Texts):
         return {float(x): float(k) for k, codes in groups for x in codes if isinstance(x, int)}
 
     def _of_texts(self, text: pa.Array) -> NDArray[np.float64]:
-        groups = _coded(text, self._listed)
+        text = _in_nfc(text)  # a beginning may be a letter that has its accent apart
+        groups = self._listed(text)
         if self._of_numbers and not self.cells.prefix:
             others = np.flatnonzero(np.isnan(groups))
             numbers = _numbers(text.take(pa.array(others)))
@@ -395,26 +404,19 @@ def _trimmed(text: pa.Array, most_bytes: int) -> pa.Array:
     return pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
 
 
-def _coded(text: pa.Array, code: Callable[[pa.Array], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The number of every text, or else that of its normal form NFC."""
-    numbers = code(text)
-    lacking = np.isnan(numbers) & dates.filled(pc.is_valid(text))
-    places = np.flatnonzero(lacking)
-    if not places.size:
-        return numbers
-    rest = text.take(pa.array(places))
-    other = dates.filled(pc.invert(pc.string_is_ascii(rest)))
-    if other.any():
-        distinct = rest.filter(pa.array(other)).dictionary_encode()
-        stored = distinct.dictionary.cast(pa.large_binary()).to_pylist()
-        normal = [  # bytes that are not UTF-8 stay as they are
-            nfc(each.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-            for each in stored
-        ]
-        in_nfc = pa.array(normal, pa.large_binary()).view(pa.large_string())
-        numbers = numbers.copy()  # it may be Arrow's own memory
-        numbers[places[other]] = decoded(code(in_nfc), distinct.indices)
-    return numbers
+def _in_nfc(text: pa.Array) -> pa.Array:
+    """The texts in NFC, as large ones; bytes that are not UTF-8 stay as they are."""
+    text = text.cast(pa.large_string())
+    others = dates.filled(pc.invert(pc.string_is_ascii(text)))
+    if not others.any():
+        return text
+    mask, stored = pa.array(others), text.cast(pa.large_binary())
+    normal = [
+        nfc(each.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        for each in stored.filter(mask).to_pylist()
+    ]
+    replaced = pc.replace_with_mask(stored, mask, pa.array(normal, pa.large_binary()))
+    return replaced.view(pa.large_string())
 
 
 def texts_of(column: pa.Array) -> pa.Array:

@@ -128,10 +128,10 @@ def test_mistakes_in_groups_of_codes() -> None:
     for levels in (
         *({"a": ["A"], "b": ["A"]}, {"a": [101], "b": ["101"]}, {"a": [1.5]}, {"a": [True]}),
         *({"a": ["*", "A"]}, {"a": [" A"]}, {"a": ["NA"]}, {" a": ["A"]}, {"a": ["A" * 65]}),
-        {"a": [f"{k}" for k in range(20_001)]},
+        *({"a": [f"{k}" for k in range(20_001)]}, {"prefix": True, "levels": ["A", "A"]}),
     ):
         with raises(families.LEVELS):
-            kind_of({"levels": levels})
+            kind_of(levels if "prefix" in levels else {"levels": levels})
     with raises(families.LEVELS, code="BC", length=2):
         kind_of({"levels": {"a": ["A", "BC"]}, "prefix": 1})
     with raises(families.VALUE, key="columns.c.prefix"):
@@ -173,6 +173,8 @@ def test_levels_and_codes_are_compared_in_nfc() -> None:
     groups = {"levels": {"a": ["S\xfc"], "b": ["Nord"]}, "prefix": True}
     same(coded(groups, pa.array(cells)), expected)
     same(coded({"levels": ["K"]}, pa.array(["\u212a"])), [0])  # a sign whose NFC is ASCII
+    letters = {"levels": {"e": ["E"], "accent": ["\xc9"]}, "prefix": True}
+    same(coded(letters, pa.array(["\xc91", "E\u03011", "E1"])), [1, 1, 0])
 
 
 STORED = [

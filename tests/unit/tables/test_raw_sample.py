@@ -47,6 +47,16 @@ def test_csv_files_show_all_three_parts(
     assert len(set(numbers)) == 30
 
 
+def test_no_row_of_a_csv_file_is_there_twice(tmp_path: Path) -> None:
+    """Nor of a large file with fewer rows than a sample may have."""
+    lines = [f"{k},{'z' * 5000},a\n" for k in range(2400)]
+    (tmp_path / "a.csv").write_text("".join(["number,other,word\n", *lines]))
+    (sample,) = samples(str(tmp_path / "a.csv"), rows=10_000)
+    numbers = sample.cells["number"].to_pylist()
+    assert (numbers[0], numbers[-1]) == ("0", "2399")
+    assert len(set(numbers)) == len(numbers) > 1200
+
+
 @pytest.mark.parametrize("name", ["a.csv.gz", "utf-16.csv"])
 def test_what_is_read_in_order_shows_its_beginning(name: str, tmp_path: Path) -> None:
     write_csv(tmp_path / "plain", 1_000_000, "utf-16" if "16" in name else "utf-8")
