@@ -30,6 +30,7 @@ Facts = ColumnFacts | LevelsFacts | None
 _MEANS = {
     "log1p": "geometric mean of 1 + {of}, minus 1",
     "sqrt": "square of the mean root of {of}",
+    "rank": "{of} with the mean normal score",
 }
 _OTHER_MEAN = "back-transformed mean of {transform}({of})"
 _MEDIAN = 0.5
@@ -61,8 +62,8 @@ class BackTransform:
     @property
     def mean_in_words(self) -> str:
         """What the mean becomes."""
-        words = _MEANS.get(self.transform.text, _OTHER_MEAN)
-        return words.format(of=self.of, transform=self.transform.text)
+        text = self.transform.declared.text
+        return _MEANS.get(text, _OTHER_MEAN).format(of=self.of, transform=text)
 
     def __call__(self, values: Array) -> Array:
         """The values in the units of the column; those that no cell can have are moved to it."""

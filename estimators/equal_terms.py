@@ -60,6 +60,7 @@ class EqualTerms:
 def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
     """Releases as they are compared with each other."""
     usual = {name for each in evidences for name in each.names if name not in each.signs}
+    computed = _computed_differently(evidences)
     if not all(each.unit or clipped_moments(each) is not None for each in evidences):
         evidences = [replace(each, lost=None, pooled=()) for each in evidences]
     terms = [_clipping(each) for each in evidences]
@@ -75,8 +76,20 @@ def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
         if each.lost is None and own != most:
             moved = sum((_most_by_clipping(one, units) for one in (each, ours[-1])), moved)
         apart = tuple(name for name in each.signs if name in usual)
+        apart += tuple(name for name in each.names if name in computed)
         result.append(EqualTerms(each, apart, moved))
     return result
+
+
+def _computed_differently(evidences: Sequence[Evidence]) -> set[str]:
+    """Columns that are not the same function in all releases, such as ranks by other histograms."""
+    functions: dict[str, set[str | None]] = {}
+    for each in evidences:
+        for column in each.columns:
+            if isinstance(column, ColumnFacts):
+                own = column.derived.transform if column.derived else None
+                functions.setdefault(column.name, set()).add(own)
+    return {name for name, found in functions.items() if len(found) > 1}
 
 
 def with_common_bias(evidences: Sequence[Evidence]) -> list[Evidence] | None:

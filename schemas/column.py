@@ -6,6 +6,7 @@ import datetime
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Annotated, Any, ClassVar, Self, Union
 
@@ -145,8 +146,8 @@ class ColumnKind(Model):
         """The column for rows of whole numbers."""
         return self
 
-    def in_use(self, constants: Mapping[str, float], *, estimated: bool) -> Self:
-        """The column with the bounds, centre and scale that a release uses."""
+    def in_use(self, facts: Any, *, estimated: bool) -> Self:
+        """The column with the bounds, centre and scale that a release uses: its `ColumnFacts`."""
         return self
 
     def check_declared(self, name: str) -> None:
@@ -292,12 +293,13 @@ class Column(ColumnKind):
         middle = min(max(round(self.effective_centre), low), high)
         return self._with(lower=float(low), upper=float(high), centre=float(middle), scale=1.0)
 
-    def in_use(self, constants: Mapping[str, float], *, estimated: bool) -> Self:
-        """The column with the bounds, centre and scale that a release uses.
+    def in_use(self, facts: Any, *, estimated: bool) -> Self:
+        """The column with the bounds, centre and scale that a release uses: its `ColumnFacts`.
 
         Cells are counted outside the bounds in the contract, also where others are estimated.
         """
-        column = self._with(**{key: float(x) for key, x in constants.items()})
+        keys = ("lower", "upper", "centre", "scale")
+        column = self._with(**{key: float(getattr(facts, key)) for key in keys})
         column._declared = self.limits if estimated else None
         return column
 
@@ -616,7 +618,8 @@ class Derived(Column):
         Of one column: ``log1p`` (log(1 + x), missing below 0), ``asinh``, ``sqrt``, ``square``; 1
         or 0 for ``is zero``, ``is not zero``, ``is missing``, or a comparison by ``>``, ``>=``,
         ``<`` or ``<=`` with a number or a date, such as ``"> 1000"``; ``spline``, ``polynomial``;
-        ``age`` in completed years. Of two: ``product`` (with every level, if one has levels),
+        ``rank``, the normal scores by the published histogram of a release with ``scaling:
+        private``, or of the one that it takes its constants from; ``age`` in completed years. Of two: ``product`` (with every level, if one has levels),
         ``ratio`` (missing if the second is 0), ``difference`` (the first minus the second),
         ``days between`` (from the first date to the second), ``age`` at a second date.
     at
@@ -628,7 +631,7 @@ class Derived(Column):
         Of ``polynomial``: the highest power, from 2 to 6. A Legendre polynomial of the column
         between its bounds for each power from 2, named ``_2`` and so on.
     lower, upper
-        Bounds of the computed values. Default: those that follow from the bounds of the columns
+        Bounds of the computed values; of ``rank``, of the numbers that are ranked. Default: those that follow from the bounds of the columns
         that it is computed from, which also hold where they are narrower.
     missing
         Numbers, or dates, that stand for a missing value in these columns, in addition to the codes
@@ -672,6 +675,11 @@ class Derived(Column):
             )
         if any(has_unprintable(name) for name in self.inputs):
             raise families.COLUMNS("A name in 'from' has a control character.")
+        if self.function != self.function.declared:
+            raise families.COLUMNS(
+                "'rank' has no parameters: its knots are the bins of a published histogram.",
+                "Write 'transform: rank'.",
+            )
         return self
 
     @property
@@ -737,6 +745,14 @@ class Derived(Column):
                 value=least,
             )
         super().check_declared(name)
+
+    def in_use(self, facts: Any, *, estimated: bool) -> Self:
+        """See `Column.in_use`; the values of `rank` are scores then, by the histogram."""
+        column, function = super().in_use(facts, estimated=estimated), facts.derived.function
+        if function != self.derivation.transform and function.declared == self.function:
+            column._derivation = replace(self.derivation, transform=function)
+            column._declared = None  # no score is out of bounds
+        return column
 
     def _with(self, **constants: Any) -> Self:
         column = super()._with(**constants)

@@ -96,6 +96,11 @@ class Transform(ABC):
         """The inputs that have these values; None unless the transform is strictly monotone."""
         return None
 
+    @property
+    def declared(self) -> Transform:
+        """The transform as a contract declares it, and histograms count its values; see `Rank`."""
+        return self
+
     def in_words(self, *inputs: str) -> str:
         """The column as a formula names it, such as ``log1p(income)`` or ``age:sex``."""
         return self.words.format(*inputs)
@@ -424,6 +429,64 @@ _LEAST_OF_DEGREE = {2: -0.5, 4: -3 / 7}  # of a Legendre polynomial on [-1, 1]; 
 
 
 @dataclass(frozen=True)
+class Rank(Transform):
+    """Normal scores: standard normal quantiles of the shares of cells below a number.
+
+    A published histogram gives the shares at its edges, which are the knots. Between them, scores
+    are linear. Before the histogram is drawn there are no knots, and a number stays as it is: the
+    histogram counts numbers.
+    """
+
+    name, words = "rank", "rank({})"
+
+    knots: tuple[float, ...] = ()
+    scores: tuple[float, ...] = ()  # of the knots; increasing as well
+
+    def apply(self, *cells: Array) -> Array:
+        return _between(cells[0], self.knots, self.scores) if self.knots else cells[0]
+
+    def limits(self, *inputs: Limits) -> Limits:
+        lower, upper = self.apply(np.array(inputs[0]))
+        return float(lower), float(upper)
+
+    def back(self, values: Array) -> Array | None:
+        return _between(values, self.scores, self.knots) if self.knots else values
+
+    @property
+    def declared(self) -> Transform:
+        return Rank()
+
+    @property
+    def text(self) -> str:
+        if not self.knots:
+            return self.name
+        knots, scores = (" ".join(map(_written, each)) for each in (self.knots, self.scores))
+        return f"rank knots {knots} scores {scores}"
+
+    def with_parameters(self, text: str) -> Transform:
+        if not text:
+            return self
+        found = re.fullmatch(r"knots (.+) scores (.+)", text)
+        if found is None:
+            raise ValueError
+        knots, scores = (tuple(map(_finite, each.split())) for each in found.groups())
+        increase = all(a < b for each in (knots, scores) for a, b in itertools.pairwise(each))
+        if not (increase and len(knots) == len(scores) >= 2):
+            raise ValueError
+        return Rank(knots, scores)
+
+
+def _between(x: Array, places: tuple[float, ...], values: tuple[float, ...]) -> Array:
+    """Values by linear interpolation between places, nondecreasing; beyond all, the outermost."""
+    at, of = np.array(places), np.array(values)
+    inside = np.clip(x, at[0], at[-1])
+    k = np.clip(np.searchsorted(at, inside, side="right") - 1, 0, len(at) - 2)
+    slopes = np.diff(of) / np.diff(at)
+    found: Array = np.minimum(of[k] + (inside - at[k]) * slopes[k], of[k + 1])
+    return found
+
+
+@dataclass(frozen=True)
 class DaysBetween(Difference):
     """Days from the first of two dates to the second."""
 
@@ -528,6 +591,7 @@ TRANSFORMS: dict[str, Transform] = {
     "square": Square(),
     "polynomial": Polynomial(),
     "spline": Spline(),
+    "rank": Rank(),
     **{sign: Condition(sign) for sign in _SIGNS},
     "is missing": IsMissing(),
     "product": Product(),
@@ -692,3 +756,8 @@ class DerivedFacts(Model):
     def in_words(self) -> str:
         """The column as a formula names it."""
         return self.function.in_words(*self.inputs)
+
+    @property
+    def declared(self) -> DerivedFacts:
+        """The facts before histograms were drawn: those of the values that they count."""
+        return self.model_copy(update={"transform": self.function.declared.text})

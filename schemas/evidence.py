@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -476,6 +476,38 @@ class Histogram:
         return cls(
             stage, name, edges, np.append(edges[1:], np.nan), (None,) * count.size, count, sd
         )
+
+
+_APART = 1e-9
+
+
+def as_published(
+    histograms: Sequence[Histogram], columns: Sequence[ColumnFacts | LevelsFacts]
+) -> tuple[Histogram, ...]:
+    """The histograms with bins of the values in the matrix: those of ranked numbers have scores.
+
+    Edges that stages have in common stay equal, and others stay apart.
+    """
+    found = list(histograms)
+    for facts in columns:
+        own = [k for k, each in enumerate(found) if each.column == facts.name]
+        if isinstance(facts, LevelsFacts) or not own:
+            continue
+        edges = np.concatenate([[*found[k].lower, *found[k].upper] for k in own])
+        counted = np.unique(edges[np.isfinite(edges)])
+        values = facts.published(counted)
+        if values is counted:
+            continue
+        for k in range(1, len(values)):
+            values[k] = max(values[k], values[k - 1] + _APART)
+        known = dict(zip(counted.tolist(), values.tolist(), strict=True))
+        for k in own:
+            lower, upper = (
+                np.array([known.get(edge, np.nan) for edge in each.tolist()])
+                for each in (found[k].lower, found[k].upper)
+            )
+            found[k] = replace(found[k], lower=lower, upper=upper)
+    return tuple(found)
 
 
 def last_stage(histograms: Sequence[Histogram]) -> tuple[Histogram, ...]:

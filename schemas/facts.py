@@ -6,6 +6,8 @@ import datetime
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
@@ -33,6 +35,8 @@ from gramercy.schemas.model import (
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.periods import Per
 from gramercy.schemas.steps import MOST_LAG, MOST_STEPS, StepSpan, has_calendar
+
+Array = NDArray[np.float64]
 
 
 class DatasetFacts(Model):
@@ -76,6 +80,13 @@ class ColumnFacts(Model):
     def dates(self) -> DayCells | None:
         """The dates that its numbers stand for; None if they do not."""
         return None if self.unit is None else DayCells.of_unit(self.unit)
+
+    def published(self, counted: Array) -> Array:
+        """The values in the matrix of what histograms count: normal scores of ranked numbers."""
+        function = None if self.derived is None else self.derived.function
+        if function is None or function == function.declared:
+            return counted
+        return function.apply(counted)
 
 
 class LevelsFacts(Model):

@@ -7,6 +7,7 @@ import math
 import zoneinfo
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import (
     AfterValidator,
     FailFast,
@@ -166,7 +167,7 @@ class ReleaseSpec(Model):
         units = {column.name: column.dates for column in numeric}
         for column in numeric:
             if column.derived and column.name in limits:
-                least, most = column.derived.limits(limits, units)
+                least, most = column.derived.declared.limits(limits, units)
                 lower, upper = limits[column.name]
                 room = _ROUNDING * max(abs(lower), abs(upper))
                 if not least - room <= lower <= upper <= most + room:
@@ -224,6 +225,9 @@ class ReleaseSpec(Model):
         for column, limits in zip(self.columns, declared, strict=True):
             levels = getattr(column, "levels", None)
             own = limits if self.scaling or levels else (column.lower, column.upper)  # type: ignore[union-attr]
+            if own is not None and isinstance(column, ColumnFacts):
+                least, most = column.published(np.array(own)).tolist()
+                own = least, most
             found += [own] * len(matrix_columns(column.name, levels))
         return tuple(found)
 

@@ -195,7 +195,7 @@ class ReleasedColumns:
         for index, facts in self._derived.items():
             own = list(facts.inputs)
             same = own == list(inputs) or (transform == "product" and sorted(own) == sorted(inputs))
-            if same and facts.function == wanted:
+            if same and facts.function.declared == wanted:
                 return index
         return None
 

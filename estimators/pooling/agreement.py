@@ -173,12 +173,13 @@ def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None
         ):
             raise _pool_normalisations_differ(first, name)
         linear = one.radius is not None and one.columns[0] is None
-        moved = () if linear else _moved(one, each, centres_only=one.radius is not None)
+        moved = _moved(one, each, linear=linear, centres_only=one.radius is not None)
         if moved:
             raise families.POOL(
                 "'{first}' and '{other}' cannot be pooled: their constants of {columns} differ.",
-                "Publish with an intercept and 'normalisation: clip', or take the constants of "
-                "the first release: 'scaling: {{from: ...}}' in the request.",
+                "Take the constants of the first release: 'scaling: {{from: ...}}' in the "
+                "request. Unless they are the scores of ranks, an intercept and 'normalisation: "
+                "clip' will do.",
                 first=first,
                 other=name,
                 columns=moved,
@@ -218,14 +219,23 @@ def _check_columns(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, 
         )
 
 
-def _moved(one: Evidence, other: Evidence, *, centres_only: bool) -> tuple[str, ...]:
-    """Numeric columns with other constants in the second release."""
+def _moved(
+    one: Evidence, other: Evidence, *, linear: bool, centres_only: bool
+) -> tuple[str, ...]:
+    """Numeric columns with other constants in the second release, of those that matter.
+
+    Units can be changed linearly; not those of another function of the cells, such as ranks by
+    another histogram.
+    """
     facts = {c.name: c for c in other.columns if isinstance(c, ColumnFacts)}
 
-    def constants(column: ColumnFacts) -> tuple[float, ...]:
+    def constants(column: ColumnFacts) -> tuple[float | str | None, ...]:
+        function = column.derived.transform if column.derived else None
+        if linear:
+            return (function,)
         if centres_only:
-            return (column.centre,)
-        return column.centre, column.scale, column.lower, column.upper
+            return function, column.centre
+        return function, column.centre, column.scale, column.lower, column.upper
 
     numeric = [column for column in one.columns if isinstance(column, ColumnFacts)]
     return tuple(c.name for c in numeric if constants(c) != constants(facts[c.name]))

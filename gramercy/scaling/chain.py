@@ -24,6 +24,7 @@ from gramercy.scaling.clipping_radius import (
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
+from gramercy.scaling.normal_scores import is_rank, with_scores
 from gramercy.scaling.runs import SEEN
 from gramercy.scaling.whitening import Pilot, Turning
 from gramercy.schemas.column import level_names
@@ -126,30 +127,32 @@ class ConstantsChain:
         if self.stage == 0:
             return self.spec
         constants = self.constants
-        columns = tuple(
-            facts
-            if each is None or isinstance(facts, LevelsFacts)
-            else facts.model_copy(
-                update={
-                    "lower": each.lower,
-                    "upper": each.upper,
-                    "centre": each.centre,
-                    "scale": each.scale,
-                }
-            )
-            for facts, each in zip(self.spec.columns, constants, strict=True)
-        )
+        pairs = list(zip(self.spec.columns, self.columns, constants, strict=True))
+        columns = tuple(self._with_constants(*each) for each in pairs)
         update = {
             "present": tuple(1.0 if each is None else each.present for each in constants),
             "signs": tuple(
                 facts.name
                 for facts, each in zip(columns, constants, strict=True)
-                if each is not None and each.sign
+                if each is not None and each.sign and not is_rank(facts)
             ),
         }
         assert self.spec.scaling is not None  # noqa: S101
         scaling = self.spec.scaling.model_copy(update=update)
         return self.spec.model_copy(update={"columns": columns, "scaling": scaling})
+
+    def _with_constants(
+        self,
+        facts: ColumnFacts | LevelsFacts,
+        scan: ColumnScan | None,
+        constants: ColumnConstants | None,
+    ) -> ColumnFacts | LevelsFacts:
+        if scan is None or constants is None or isinstance(facts, LevelsFacts):
+            return facts
+        if is_rank(facts):
+            return with_scores(facts, scan, self.rows)
+        keys = ("lower", "upper", "centre", "scale")
+        return facts.model_copy(update={key: getattr(constants, key) for key in keys})
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths over `lengths_of`."""

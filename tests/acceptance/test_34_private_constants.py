@@ -41,6 +41,10 @@ COLUMNS = {
     "positive": {"lower": 0.0, "upper": 1e4},
     "kind": {"levels": ["a", "b", "c"]},
 }
+RANKS = {
+    "place": {"from": "unbounded", "transform": "rank"},
+    "place among positive": {"from": "positive", "transform": "rank", "lower": 0.0, "upper": 1e4},
+}
 _RNG = np.random.default_rng(34)
 BASE: list[Row] = [
     (float(x), float(y), float(z), str(k))
@@ -113,6 +117,7 @@ def plan_for(
     folds: int = 1,
     by: str | None = None,
     scaling: dict[str, Any] | None = None,
+    columns: Mapping[str, Any] = COLUMNS,
     **mechanism: Any,
 ) -> Plan:
     facts: dict[str, Any] = {"rows": N + 1, "intercept": True, "neighbours": neighbours}
@@ -122,7 +127,7 @@ def plan_for(
         write_request(
             folder,
             source="table.parquet",
-            columns=COLUMNS,
+            columns=dict(columns),
             budget={"epsilon": 1000.0, "delta": 1e-8},
             request={
                 "scaling": scaling or {"kind": "private", "share": 0.4},
@@ -202,6 +207,10 @@ def decision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         "metric of another release",
         "persons, metric of another release",
         "one stage",
+        "ranks",
+        "ranks of persons",
+        "ranks, groups",
+        "ranks, metric of another release",
     ],
 )
 def test_all_draws_together_are_within_the_charged_mu(
@@ -217,11 +226,21 @@ def test_all_draws_together_are_within_the_charged_mu(
     by = "kind" if "groups" in case else None
     mechanism = {"name": "marginals"} if case == "marginals" else {}
     scaling = {"kind": "private", "share": 0.4, "stages": 1} if case == "one stage" else None
+    columns = COLUMNS | RANKS if "ranks" in case else COLUMNS
     if "another release" in case:
         source = "marginals" if "constants" in case else "gaussian"
-        scaling = released_constants(tmp_path, neighbours, persons=persons, name=source)
+        scaling = released_constants(
+            tmp_path, neighbours, persons=persons, name=source, columns=columns
+        )
     plan = plan_for(
-        tmp_path, neighbours, persons=persons, folds=folds, by=by, scaling=scaling, **mechanism
+        tmp_path,
+        neighbours,
+        persons=persons,
+        folds=folds,
+        by=by,
+        scaling=scaling,
+        columns=columns,
+        **mechanism,
     )
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30

@@ -79,6 +79,7 @@ from gramercy.schemas.evidence import (
     NoiseTerm,
     ReleaseEvidence,
     SeriesSteps,
+    as_published,
     last_stage,
     noise_sum,
 )
@@ -205,6 +206,10 @@ class ReleaseBundle:
         """The histograms of all columns in their last stage; empty if there are none."""
         return last_stage(self.histograms)
 
+    @cached_property
+    def _published_histograms(self) -> tuple[Histogram, ...]:
+        return as_published(self.histograms, self.manifest.columns)
+
     @property
     def unbiased(self) -> Array:
         """The matrix as released minus the mean of the noise; shape (p, p)."""
@@ -239,7 +244,7 @@ class ReleaseBundle:
             radius=facts.radius,
             metric_radius=facts.metric_radius,
             present=self._present_shares,
-            histograms=self.histograms,
+            histograms=self._published_histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
             rows_each=facts.dataset.rows / facts.dataset.count,
@@ -248,7 +253,7 @@ class ReleaseBundle:
             missing=self._missing_matrix,
             bounds=facts.declared_bounds,
             declared=facts.rows.value if facts.rows.status == "public" else None,
-            of_all=self.whole.histograms if self.whole else (),
+            of_all=self.whole._published_histograms if self.whole else (),
             tails=facts.scaling.tails if facts.scaling else {},
             steps=self.steps,
         )

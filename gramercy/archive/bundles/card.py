@@ -134,11 +134,13 @@ def _codes(spec: ReleaseSpec) -> str:
 
 def _derived(spec: ReleaseSpec) -> str:
     """Which columns are computed from others."""
-    names = [x.name for x in spec.columns if isinstance(x, ColumnFacts) and x.derived is not None]
-    if not names:
+    derived = [x.derived for x in spec.columns if isinstance(x, ColumnFacts) and x.derived]
+    if not derived:
         return ""
-    which = "1 column is" if len(names) == 1 else f"{len(names)} columns are"
-    return f"{which} computed from cells of the same row, clamped to public bounds, "
+    which = "1 column is" if len(derived) == 1 else f"{len(derived)} columns are"
+    ranks = sum(each.function != each.declared.function for each in derived)
+    scores = f"({ranks} of them as normal scores by its noisy histogram) " if ranks else ""
+    return f"{which} computed from cells of the same row, clamped to public bounds, {scores}"
 
 
 def _counted(spec: ReleaseSpec) -> str:

@@ -43,6 +43,7 @@ from gramercy.pipeline.plan.series_rules import (
     check_series_noise,
 )
 from gramercy.scaling.chain import replayed, starting_facts
+from gramercy.scaling.normal_scores import is_rank
 from gramercy.scaling.shares import (
     Shares,
     shares,
@@ -483,9 +484,7 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     """The contract with the bounds, centres and scales of a release."""
     estimated = spec.scaling is not None
     columns = {
-        facts.name: contract.columns[facts.name].in_use(
-            facts.model_dump(include={"lower", "upper", "centre", "scale"}), estimated=estimated
-        )
+        facts.name: contract.columns[facts.name].in_use(facts, estimated=estimated)
         for facts in spec.columns
     }
     return contract.model_copy(update={"columns": columns})
@@ -511,6 +510,7 @@ def with_planned_scaling(
     if isinstance(scaling, ReleasedScaling):
         return _with_released_constants(context, scaling, contract, declared)
     without_bounds = tuple(contract.columns_without_bounds)
+    ranks = tuple(each.name for each in declared.columns if is_rank(each))
     if not isinstance(scaling, PrivateScaling):
         if without_bounds:
             raise families.SCALING(
@@ -520,17 +520,25 @@ def with_planned_scaling(
                 "'mechanism: {{name: marginals, ...}}'.",
                 columns=without_bounds,
             )
+        if ranks:
+            raise families.SCALING(
+                "Columns with 'transform: rank' need a histogram: {columns}.",
+                "Write 'scaling: private' in the request, or 'scaling: {{from: RELEASE}}', of a "
+                "release that has them.",
+                columns=ranks,
+            )
         return declared
     planned = _shares(scaling, contract, request, declared)
     if planned is None:
-        if without_bounds:
+        if without_bounds or ranks:
             p = _p(declared)
             needed = rows_needed(p, target_mu(request.mechanism))
             raise (
                 families.SCALING(
                     "{count} {count_key} are too few to estimate the constants of columns without "
-                    "bounds: about {needed} are needed for {p} columns at this guarantee.",
-                    "Declare bounds for all columns in the contract.",
+                    "bounds, or the scores of ranks: about {needed} are needed for {p} columns at "
+                    "this guarantee.",
+                    "Declare bounds for all columns in the contract, and no 'transform: rank'.",
                     count=contract.count,
                     count_key=contract.count_key,
                     needed=needed,
