@@ -618,8 +618,8 @@ class Derived(Column):
         Of one column: ``log1p`` (log(1 + x), missing below 0), ``asinh``, ``sqrt``, ``square``; 1
         or 0 for ``is zero``, ``is not zero``, ``is missing``, or a comparison by ``>``, ``>=``,
         ``<`` or ``<=`` with a number or a date, such as ``"> 1000"``; ``spline``, ``polynomial``;
-        ``rank``, the normal scores by the published histogram of a release with ``scaling:
-        private``, or of the one that it takes its constants from; ``age`` in completed years. Of two: ``product`` (with every level, if one has levels),
+        ``age`` in completed years; ``rank``, the normal scores by the published histogram, of
+        releases with estimated scaling. Of two: ``product`` (with every level, if one has levels),
         ``ratio`` (missing if the second is 0), ``difference`` (the first minus the second),
         ``days between`` (from the first date to the second), ``age`` at a second date.
     at
@@ -631,8 +631,9 @@ class Derived(Column):
         Of ``polynomial``: the highest power, from 2 to 6. A Legendre polynomial of the column
         between its bounds for each power from 2, named ``_2`` and so on.
     lower, upper
-        Bounds of the computed values; of ``rank``, of the numbers that are ranked. Default: those that follow from the bounds of the columns
-        that it is computed from, which also hold where they are narrower.
+        Bounds of the computed values; of ``rank``, of the numbers that are ranked. Default: those
+        that follow from the bounds of the columns that it is computed from, which also hold where
+        they are narrower.
     missing
         Numbers, or dates, that stand for a missing value in these columns, in addition to the codes
         that they declare.

@@ -479,10 +479,11 @@ class Rank(Transform):
 def _between(x: Array, places: tuple[float, ...], values: tuple[float, ...]) -> Array:
     """Values by linear interpolation between places, nondecreasing; beyond all, the outermost."""
     at, of = np.array(places), np.array(values)
+    slopes = np.append(np.diff(of) / np.diff(at), 0.0)
     inside = np.clip(x, at[0], at[-1])
-    k = np.clip(np.searchsorted(at, inside, side="right") - 1, 0, len(at) - 2)
-    slopes = np.diff(of) / np.diff(at)
-    found: Array = np.minimum(of[k] + (inside - at[k]) * slopes[k], of[k + 1])
+    k = np.searchsorted(at[:-1], inside, side="right") - 1
+    k = np.where(inside < at[-1], k, len(at) - 1)
+    found: Array = np.minimum(of[k] + (inside - at[k]) * slopes[k], np.append(of[1:], of[-1])[k])
     return found
 
 

@@ -219,9 +219,7 @@ def _check_columns(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, 
         )
 
 
-def _moved(
-    one: Evidence, other: Evidence, *, linear: bool, centres_only: bool
-) -> tuple[str, ...]:
+def _moved(one: Evidence, other: Evidence, *, linear: bool, centres_only: bool) -> tuple[str, ...]:
     """Numeric columns with other constants in the second release, of those that matter.
 
     Units can be changed linearly; not those of another function of the cells, such as ranks by

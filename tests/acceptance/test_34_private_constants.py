@@ -42,8 +42,10 @@ COLUMNS = {
     "kind": {"levels": ["a", "b", "c"]},
 }
 RANKS = {
+    "bounded": COLUMNS["bounded"],
     "place": {"from": "unbounded", "transform": "rank"},
-    "place among positive": {"from": "positive", "transform": "rank", "lower": 0.0, "upper": 1e4},
+    "rank": {"from": "positive", "transform": "rank", "lower": 0.0, "upper": 1e4},
+    "kind": COLUMNS["kind"],
 }
 _RNG = np.random.default_rng(34)
 BASE: list[Row] = [
@@ -226,7 +228,7 @@ def test_all_draws_together_are_within_the_charged_mu(
     by = "kind" if "groups" in case else None
     mechanism = {"name": "marginals"} if case == "marginals" else {}
     scaling = {"kind": "private", "share": 0.4, "stages": 1} if case == "one stage" else None
-    columns = COLUMNS | RANKS if "ranks" in case else COLUMNS
+    columns = RANKS if "ranks" in case else COLUMNS
     if "another release" in case:
         source = "marginals" if "constants" in case else "gaussian"
         scaling = released_constants(

@@ -213,6 +213,7 @@ def test_cells_of_persons_and_single_cells_are_not_computed_from() -> None:
 def test_a_value_depends_on_its_row_alone_to_the_last_bit(transform: str) -> None:
     """NumPy's log1p and arcsinh do not, for arrays in reverse order or on other processors."""
     parameters = {"spline": " knots -5 0 7 term 1", "polynomial": " degree 4 between -9 and 90"}
+    parameters["rank"] = " knots -5 0 7 scores -2 0.5 1"
     own = f" {1:d}" if transform in (">", ">=", "<", "<=") else parameters.get(transform, "")
     function, rng = transform_of(transform + own), np.random.default_rng(1)
     x = np.concatenate([rng.normal(0, 30, 2000), rng.lognormal(0, 40, 2000), [0.0, -0.0, 1e308]])

@@ -1,36 +1,37 @@
-"""Columns of normal scores: by the release's own histograms, in each row alone."""
+"""Columns of normal scores by the release's own histograms: functions of one cell of their row."""
 
 from __future__ import annotations
 
-import copy
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 
 import gramercy
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.common.home import Home
-from gramercy.mechanisms.sampling import sampler
+from gramercy.estimators.pooling.agreement import check_agreement
+from gramercy.estimators.table_comparison import comparable_measurements
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import scaled_contract
 from gramercy.pipeline.publish.internal_record import read_record
-from gramercy.pipeline.verify.recomputation import check_same_constants
+from gramercy.pipeline.verify.recomputation import release_checks
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.scaling.chain import replayed
-from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.derived import Rank, transform_of
-from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.facts import ColumnFacts
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
-from tests.support.factories import contract_facts, read_plan, run_release, write_request
+from tests.support.factories import contract_facts, home_at, read_plan, run_release, write_request
 from tests.support.problems import raises
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
 
 ROWS = 4000
 COLUMNS: dict[str, Any] = {
@@ -83,44 +84,225 @@ def published(request: Path) -> ReleaseBundle:
     return read_release(archive.release("toy", release))
 
 
-def mid_ranks(cells: pd.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
-    from scipy.special import ndtri
+def mid_ranks(cells: pd.Series) -> Array:
+    """Normal scores by the exact ranks of all cells."""
+    return np.asarray(ndtri((cells.rank() - 0.5) / cells.count()))
 
-    scores = ndtri((cells.rank() - 0.5) / cells.count())
-    return np.asarray(scores)
+
+def facts_of(bundle: ReleaseBundle) -> dict[str, ColumnFacts]:
+    return {x.name: x for x in bundle.manifest.columns if isinstance(x, ColumnFacts)}
+
+
+def function_of(column: ColumnFacts) -> Rank:
+    assert column.derived is not None
+    function = column.derived.function
+    assert isinstance(function, Rank)
+    return function
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("ranks")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRAMERCY_HOME", str(folder / "home"))
-        yield published(asked(folder))
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReleaseBundle]:
+    """A folder with the table and a home, and the release that is published there."""
+    path = tmp_path_factory.mktemp("ranks")
+    with home_at(path / "home"):
+        return path, published(asked(path))
 
 
-def test_scores_are_nearly_those_of_mean_ranks(bundle: ReleaseBundle) -> None:
-    frame, facts = table(), {each.name: each for each in bundle.manifest.columns}
-    for name, of in RANKS.items():
-        column = facts[name]
-        scores = column.derived.function.apply(frame[of].to_numpy())
-        exact, off = mid_ranks(frame[of]), scores - mid_ranks(frame[of])
-        assert np.sqrt(np.nanmean(off**2)) < 0.12, name
-        assert abs(column.centre - np.nanmean(exact)) < 0.1
-        assert 0.85 < column.scale / np.nanstd(exact) < 1.1
-        assert column.derived.function.back(np.array([column.centre])) is not None
+@pytest.fixture
+def folder(made: tuple[Path, ReleaseBundle], monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAMERCY_HOME", str(made[0] / "home"))
+    return made[0]
 
 
-def test_numbers_of_a_release_are_those_of_scores(bundle: ReleaseBundle) -> None:
+@pytest.fixture
+def bundle(made: tuple[Path, ReleaseBundle]) -> ReleaseBundle:
+    return made[1]
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_scores_are_nearly_those_of_the_exact_ranks(bundle: ReleaseBundle, name: str) -> None:
+    cells, column = table()[RANKS[name]], facts_of(bundle)[name]
+    exact, scores = mid_ranks(cells), function_of(column).apply(cells.to_numpy())
+    np.testing.assert_array_equal(np.isnan(scores), np.isnan(cells))
+    assert np.sqrt(np.nanmean((scores - exact) ** 2)) < 0.2
+    assert abs(column.centre - np.nanmean(exact)) < 0.12
+    assert 0.9 < column.scale / np.nanstd(exact) < 1.1
+    assert (column.lower, column.upper) == function_of(column).limits((-np.inf, np.inf))
+
+
+def test_numbers_of_a_release_are_those_of_scores(folder: Path, bundle: ReleaseBundle) -> None:
     frame = table()
-    scores = pd.DataFrame({name: mid_ranks(frame[of]) for name, of in RANKS.items()})
     release = gramercy.open(Home.default().archive).latest("toy")
-    means = release.describe().means.set_index("column") if False else release.describe()
-    found = release.quantiles((0.25, 0.5, 0.75)).set_index(["column", "probability"])
-    for name, of in RANKS.items():
-        for share in (0.25, 0.5, 0.75):
-            line = found.loc[(name, share)]
-            assert line["in_units_of"] == of
-            exact = frame[of].quantile(share)
-            rank = [np.nanmean(frame[of] <= line["back_lower"] * 0.8 - 1e-9),
-                    np.nanmean(frame[of] <= line["back_upper"] * 1.25 + 1e-9)]
-            assert rank[0] <= share <= rank[1] + 1e-9, (name, exact)
+    found = release.quantiles((0.25, 0.5, 0.75))
+    for line in found[found["column"].isin(RANKS)].itertuples():
+        assert line.in_units_of == RANKS[line.column]
+        cells = frame[line.in_units_of].dropna()
+        assert (cells < 0.8 * line.back_lower).mean() <= line.probability
+        assert (cells <= 1.25 * line.back_upper + 1e-6).mean() >= line.probability
+    columns = release.describe().columns
+    exact = pd.DataFrame({name: mid_ranks(frame[of]) for name, of in RANKS.items()})
+    off = columns.loc[list(RANKS), ["mean", "deviation"]].to_numpy()
+    np.testing.assert_allclose(off[:, 0], exact.mean(), atol=0.15)
+    np.testing.assert_allclose(off[:, 1], exact.std(), atol=0.15)
+    correlations = exact.assign(y=frame["y"]).corr()
+    names = list(correlations)
+    published_ones = release.correlation.loc[names, names]
+    np.testing.assert_allclose(published_ones, correlations, atol=0.06)
+
+
+def test_predictions_take_the_columns_that_are_ranked(folder: Path, bundle: ReleaseBundle) -> None:
+    frame = table()
+    fitted = (
+        gramercy.open(Home.default().archive).latest("toy").regression("y ~ rank(earned) + sex")
+    )
+    scores = function_of(facts_of(bundle)["income"]).apply(frame["earned"].to_numpy())
+    predicted = fitted.predict(frame)
+    np.testing.assert_array_equal(predicted.isna(), np.isnan(scores))
+    men = frame["sex"].eq("M") & frame["earned"].notna()
+    line = np.polyfit(scores[men], predicted[men], 1)
+    np.testing.assert_allclose(np.polyval(line, scores[men]), predicted[men], atol=1e-9)
+    assert 0.3 < line[0] < 0.7
+
+
+def test_no_cell_is_out_of_bounds(folder: Path, bundle: ReleaseBundle) -> None:
+    record = read_record(Context.default().home, "toy", bundle.manifest.release)
+    assert {record["clamped_cells"][name] for name in RANKS} == {0}
+    assert record["filled_cells"]["income"] == 31
+
+
+def test_a_later_release_has_the_scores_of_the_first(folder: Path, bundle: ReleaseBundle) -> None:
+    release = bundle.manifest.release
+    later = published(asked(folder, version="v2", scaling={"from": release}))
+    for name, column in facts_of(later).items():
+        assert column.derived == facts_of(bundle)[name].derived
+    assert later.manifest.declared_bounds == bundle.manifest.declared_bounds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    {
+        "groups": {"by": "sex"},
+        "folds": {"folds": 2},
+        "one stage": {"scaling": {"kind": "private", "stages": 1}},
+        "persons": {"facts": {"privacy_unit": "who", "persons": ROWS // 2}},
+        "marginals": {"mechanism": LOUD | {"name": "marginals"}},
+        "little budget": {"mechanism": LOUD | {"epsilon": 0.7}},
+    }.items(),
+)
+def test_every_kind_of_release_is_verified_and_read(
+    tmp_path: Path, kind: str, keys: dict[str, Any]
+) -> None:
+    bundle = published(asked(tmp_path, **keys))
+    assert all(function_of(facts_of(bundle)[name]).knots for name in RANKS)
+    release = gramercy.open(Home.default().archive).latest("toy")
+    assert release.quantiles()["value"].notna().all()
+    if bundle.manifest.publication.has_matrix:
+        release.describe()
+        assert len(release.synthesize(20)) == 20
+
+
+def test_ranks_of_nearly_equal_cells_are_published(tmp_path: Path) -> None:
+    frame = table()
+    frame.loc[: ROWS - 20, "paid"] = 0.0
+    frame.loc[: ROWS - 5, "part"] = 0.5
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    bundle = published(asked(tmp_path))
+    assert not bundle.manifest.scaling or not bundle.manifest.scaling.signs
+    assert function_of(facts_of(bundle)["spent"]).apply(np.zeros(1)) < 0.1
+    gramercy.open(Home.default().archive).latest("toy").describe()
+
+
+def test_forged_knots_are_refused(folder: Path, bundle: ReleaseBundle) -> None:
+    """They would be scores of other shares than the histograms have."""
+    place = Context.default().archive.release("toy", bundle.manifest.release)
+    checks = release_checks(bundle.manifest)
+    (check,) = (each for words, each in checks.items() if words.startswith("constants"))
+    check(place, bundle)
+    at = bundle.manifest.names.index("income") - 1
+    column = bundle.manifest.columns[at]
+    assert isinstance(column, ColumnFacts)
+    assert column.derived is not None
+    function = function_of(column)
+    for forged in (
+        replace(function, knots=(*function.knots[:-1], function.knots[-1] + 1)),
+        replace(function, scores=(function.scores[0] - 1e-6, *function.scores[1:])),
+        Rank(),
+    ):
+        derived = column.derived.model_copy(update={"transform": forged.text})
+        columns = list(bundle.manifest.columns)
+        columns[at] = column.model_copy(update={"derived": derived})
+        manifest = bundle.manifest.model_copy(update={"columns": tuple(columns)})
+        with raises(families.CONTRADICTION):
+            check(place, replace(bundle, manifest=manifest))
+
+
+def test_scores_of_different_histograms_are_not_compared(
+    folder: Path, bundle: ReleaseBundle
+) -> None:
+    other = published(asked(folder, version="v3"))
+    assert facts_of(other)["income"].derived != facts_of(bundle)["income"].derived
+    evidences = [bundle.evidence, other.evidence]
+    with raises(families.POOL):
+        check_agreement(["one", "other"], evidences)
+    names = bundle.manifest.names[1:]
+    for found in comparable_measurements(evidences):
+        means = dict(zip(names, found.estimate[: len(names)], strict=True))
+        assert np.isnan(means["income"])
+        assert np.isfinite(means["y"])
+
+
+def test_a_histogram_is_needed(tmp_path: Path) -> None:
+    columns = {name: COLUMNS[name] for name in ("income", "y")}
+    facts = {"columns": columns}
+    with raises(families.SCALING, columns=("income",)):
+        read_plan(asked(tmp_path, scaling="declared", facts=facts))
+    with raises(families.SCALING, count=300):
+        read_plan(asked(tmp_path, facts=facts | {"rows": 300}, mechanism=LOUD | {"epsilon": 0.1}))
+    ranked = {"from": "earned", "transform": "rank knots 0 1 scores -1 1"}
+    with raises(families.COLUMNS):
+        Contract.model_validate(contract_facts() | {"columns": {"income": ranked}})
+
+
+HOSTILE = ["", "inf", "-inf", "nan", "-0.0", "1e308", "-1e308", "5e-324", "text", "-9", "0", "1,5"]
+
+
+def test_no_cell_changes_a_score_of_another_row(folder: Path, bundle: ReleaseBundle) -> None:
+    rng, path = np.random.default_rng(1), folder / "fuzzed.csv"
+    plan = read_plan(asked(folder))
+    contract = scaled_contract(plan.matrix_contract, bundle.manifest)
+    contract = contract.model_copy(update={"source": str(path)})
+
+    def scores() -> Array:
+        read = cell_batches(open_source(str(path)), contract.codings, MalformedLines())
+        return np.concatenate(list(read), axis=1)
+
+    lines = table().head(60).astype(str).to_csv(index=False).splitlines()
+    path.write_text("\n".join(lines) + "\n")
+    before, facts = scores(), facts_of(bundle)
+    for _ in range(20):
+        changed = int(rng.integers(1, len(lines)))
+        cells = ",".join(f'"{each}"' for each in rng.choice(HOSTILE, 7))
+        path.write_text("\n".join([*lines[:changed], cells, *lines[changed + 1 :]]) + "\n")
+        after, others = scores(), np.arange(60) != changed - 1
+        np.testing.assert_array_equal(after[:, others], before[:, others])
+        for name, own in zip(contract.names, after, strict=True):
+            if name in RANKS:
+                finite = own[np.isfinite(own)]
+                assert (finite >= facts[name].lower).all()
+                assert (finite <= facts[name].upper).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rank_is_what_its_text_says_and_increases(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = 10.0 ** rng.uniform(-12, 12, 30)
+    knots, scores = np.unique(rng.normal(size=30) * sizes), np.sort(rng.normal(size=30))
+    function = Rank(tuple(knots.tolist()), tuple(scores[: len(knots)].tolist()))
+    assert transform_of(function.text) == function
+    x = np.sort(np.concatenate([rng.normal(size=200) * 10.0 ** rng.uniform(-12, 12, 200), knots]))
+    found = function.apply(x)
+    assert (np.diff(found) >= 0).all()
+    np.testing.assert_array_equal(function.apply(knots), scores[: len(knots)])
+    np.testing.assert_array_equal(function.back(function.apply(knots)), knots)
+    assert np.isnan(function.apply(np.array([np.nan]))).all()
