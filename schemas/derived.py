@@ -717,7 +717,8 @@ class DerivedFacts(Model):
     inputs
         Columns of the table that it is computed from, in order. A level is named ``sex=F``.
     transform
-        Its name in `TRANSFORMS`, with its parameters: a text for `transform_of`.
+        Its name in `TRANSFORMS`, with its parameters: a text for `transform_of`. Of `rank`, with
+        the knots and scores that the histograms give; without them in a plan.
     missing
         Numbers that stand for a missing value in inputs that are not published themselves.
     """

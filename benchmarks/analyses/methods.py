@@ -202,6 +202,12 @@ DERIVED: Mapping[str, Method] = {
         transforms.of_forms,
         transforms.available(),
     ),
+    "ranks": Method(
+        "Gramercy, private constants",
+        "the same of normal scores by the histograms of the release",
+        transforms.of_ranks,
+        transforms.available(),
+    ),
 }
 METHODS: Mapping[str, Method] = {
     **REGRESSIONS,

@@ -38,7 +38,6 @@ from benchmarks.analyses.methods import (
 )
 from benchmarks.analyses.surveys import SURVEYS, TITLES
 from benchmarks.analyses.tables import FOLDED, MANY
-from benchmarks.analyses.transforms import FORMS
 from benchmarks.analyses.transforms import TITLES as AMOUNTS
 from benchmarks.cells import Benchmark, Cell, read_results
 from benchmarks.pages import figure, table, write_page
@@ -426,7 +425,7 @@ _DERIVED = {
 
 def derived_section(results: Mapping[Cell, Result]) -> Iterator[str]:
     """Yield the section."""
-    (method,) = DERIVED.values()
+    method, *_ = DERIVED.values()
     yield "## Amounts with long tails, and columns derived from them\n"
     yield (
         f"Tables of an amount x, other predictors, and an outcome; {method.note}, "
@@ -439,16 +438,16 @@ def derived_section(results: Mapping[Cell, Result]) -> Iterator[str]:
         "the mean is relative to the mean transformed back: a geometric mean of 1 + x, minus 1, is "
         "not the mean of x, so these lines compare how well each is known, and nothing else. "
         "Coverage is of 95% intervals for the population. `other correlations` are those of the "
-        "columns that are not derived from x.\n"
+        "columns that are not derived from x. Normal scores, `rank`, are those of a release's own "
+        "histograms, so each release has a truth of its own.\n"
     )
     for name, title in AMOUNTS.items():
         body = []
         for epsilon in EPSILONS:
-            result = results.get(Cell(name, epsilon, next(iter(DERIVED))))
-            for form in FORMS if result else ():
-                scores = result.scores[form] if result else {}
-                shown = (_derived_number(of, scores.get(of)) for of in _DERIVED)
-                body.append((f"{epsilon:g}", form, *shown))
+            for cell in (Cell(name, epsilon, method) for method in DERIVED):
+                for form, scores in results[cell].scores.items() if cell in results else ():
+                    shown = (_derived_number(of, scores.get(of)) for of in _DERIVED)
+                    body.append((f"{epsilon:g}", form, *shown))
         if body:
             yield f"{name}: {title}.\n"
             yield from table(("epsilon", "form", *_DERIVED.values()), body)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,9 @@ from gramercy.estimators.regression import inference
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import entries
 from gramercy.estimators.uncertainty.table_entries import table_means
-from gramercy.schemas.derived import TRANSFORMS
+from gramercy.schemas.derived import TRANSFORMS, DerivedFacts, Transform
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
 from tests.support.kinds_of_tables import gaussian, round_bounds
 
 Scores = dict[str, dict[str, float]]
@@ -163,16 +164,40 @@ class Form:
         """A form whose columns are all predictors."""
         return cls(columns, columns)
 
-    def table(self, source: Amounts) -> Table:
-        """The published columns of the amount, then the other columns."""
+    def table(self, source: Amounts) -> FormTable:
+        """The published columns of the amount, then the other columns; numbers to be ranked."""
         lower, upper = source.bounds
         cells = [_transformed(each, source.cells[:, 0]) for each in self.columns]
         ends = np.array([lower[0], upper[0]])
         limits = [_transformed(each, ends) for each in self.columns]
-        return Table(
+        return FormTable(
             np.column_stack([*cells, source.cells[:, 1:]]),
             np.column_stack([*limits, np.array([lower, upper])[:, 1:]]),
+            self.columns,
         )
+
+
+@dataclass(frozen=True)
+class FormTable(Table):
+    """The table of a form, whose first columns are functions of the amount."""
+
+    transforms: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[ColumnFacts, ...]:
+        found = list(super().columns)
+        for k, transform in enumerate(self.transforms):
+            if transform == "rank":
+                derived = DerivedFacts(inputs=("x",), transform=transform)
+                found[k] = found[k].model_copy(update={"derived": derived})
+        return tuple(found)
+
+    def published(self, evidence: Evidence) -> Table:
+        """The same with scores in place of ranked numbers, by the histograms of a release."""
+        cells = self.cells.copy()
+        for column, facts in zip(cells.T, evidence.columns[1:], strict=True):
+            column[:] = facts.published(column)  # type: ignore[union-attr]
+        return Table(cells, None)
 
 
 def _transformed(name: str, cells: Array) -> Array:
@@ -191,7 +216,16 @@ FORMS: Mapping[str, Form] = {
 }
 
 
-def of_forms(source: Amounts, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
+RANKS: Mapping[str, Form] = {"rank": Form.of("rank")}
+
+
+def of_forms(
+    source: Amounts,
+    epsilon: float,
+    rng: np.random.Generator,
+    times: int,
+    forms: Mapping[str, Form] = FORMS,
+) -> Scores:
     """Scores of every form over releases of samples of the table.
 
     ``best``: R squared of least squares in the population, without privacy; ``r_squared`` that of
@@ -201,15 +235,19 @@ def of_forms(source: Amounts, epsilon: float, rng: np.random.Generator, times: i
     relative error of the mean of the column, transformed back, and coverage. ``others``: error of
     the correlations of the other columns. Errors are root mean squares.
     """
-    found: dict[str, list[dict[str, Array]]] = {name: [] for name in FORMS}
+    found: dict[str, list[dict[str, Array]]] = {name: [] for name in forms}
     for _ in range(times):
         drawn = rng.integers(0, source.n, size=source.n)
-        for name, form in FORMS.items():
+        for name, form in forms.items():
             table = form.table(source)
-            sample = Table(table.cells[drawn], table.bounds)
+            sample = replace(table, cells=table.cells[drawn])
             evidence = private_constants(sample, epsilon, rng).release(rng)
-            found[name].append(_measured(form, Population(table), evidence))
+            population = Population(table.published(evidence))
+            found[name].append(_measured(form, population, evidence))
     return {name: _summary(each) for name, each in found.items()}
+
+
+of_ranks = partial(of_forms, forms=RANKS)
 
 
 def _measured(form: Form, population: Population, evidence: Evidence) -> dict[str, Array]:
@@ -267,17 +305,19 @@ def _means(evidence: Evidence, table: Table, main: int, transform: str) -> dict[
         return {}
     found, exact = table_means(evidence, units), table.cells[:, main].mean()
     lower, upper = found.interval(_LEVEL, "population")
-    estimate, truth = _back(transform, found.estimate[main]), _back(transform, exact)
+    function = evidence.columns[1 + main].derived if transform == "rank" else None  # type: ignore[union-attr]
+    own = function.function if function else TRANSFORMS.get(transform)
+    estimate, truth = _back(own, found.estimate[main]), _back(own, exact)
     return {
         "mean": estimate / truth - 1,
         "mean coverage": _covered(exact, lower[main], upper[main]),
     }
 
 
-def _back(transform: str, value: float) -> Array:
-    if transform == "x":
+def _back(transform: Transform | None, value: float) -> Array:
+    if transform is None:
         return np.array(value)
-    back = TRANSFORMS[transform].back(np.array(value))
+    back = transform.back(np.array(value))
     assert back is not None
     return back
 

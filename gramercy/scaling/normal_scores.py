@@ -2,7 +2,7 @@
 
 Shares of cells increase linearly between the edges of bins, and scores are their standard normal
 quantiles. A bin that has room for one value only has the score of the middle of its cells, so that
-equal cells, such as zeros, have their mean rank. Shares that noise hides are not told apart: the
+equal cells, such as zeros, have their mean rank. Shares that noise hides are not kept apart: the
 outermost scores are those of the share that a few standard deviations of the noise would give.
 """
 
@@ -81,7 +81,7 @@ class _Shares:
 
     edges: Array  # increasing, shape (bins + 1,)
     below: Array  # nondecreasing, from 0 to 1, shape (bins + 1,)
-    least: float  # of the outermost shares that are told apart
+    least: float  # of the outermost shares that are kept apart
 
     @classmethod
     def of(cls, scan: ColumnScan, rows: float) -> _Shares:

@@ -343,7 +343,8 @@ def _scaled(cells: Array, columns: Sequence[Facts]) -> Array:
         if isinstance(each, LevelsFacts):
             parts += [(own == level).astype(np.float64) for level in range(len(each.levels))]
         else:
-            parts.append((np.clip(own, each.lower, each.upper) - each.centre) / each.scale)
+            values = np.clip(each.published(own), each.lower, each.upper)
+            parts.append((values - each.centre) / each.scale)
     return np.nan_to_num(np.column_stack(parts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from gramercy.schemas.facts import ColumnFacts
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
+from tests.support.cumulative import QUARTERLY, publish_steps, visits
 from tests.support.factories import contract_facts, home_at, read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -176,6 +178,31 @@ def test_a_later_release_has_the_scores_of_the_first(folder: Path, bundle: Relea
     for name, column in facts_of(later).items():
         assert column.derived == facts_of(bundle)[name].derived
     assert later.manifest.declared_bounds == bundle.manifest.declared_bounds
+
+
+@pytest.mark.slow
+def test_the_steps_of_a_series_have_the_scores_of_an_earlier_quarter(tmp_path: Path) -> None:
+    frame = visits(4000)
+    frame.loc[::2, "visited"] -= datetime.timedelta(92)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    ranked = {"from": "c0", "transform": "rank", "lower": -9.0, "upper": 9.0}
+    columns = {"rank": ranked, "c1": {"lower": -9.0, "upper": 9.0}}
+    budget = {"epsilon": 20.0, "delta": 1e-6, "per": "quarter"}
+    terms = QUARTERLY | {"columns": columns, "budget": budget, "rows": 2000}
+    marginals = {"name": "marginals", "epsilon": 10.0, "delta": 1e-7}
+    keys = {"version": "2025-Q4", "mechanism": marginals, "scaling": "private"}
+    first = run_release(write_request(tmp_path, request=keys, **terms))
+    mechanism = {"name": "gaussian", "epsilon": 10.0, "delta": 1e-7}
+    again = {"scaling": {"from": first}, "mechanism": mechanism, "normalisation": "clip"}
+    archive = Context.default().archive
+    published = [
+        read_release(archive.release("toy", each))
+        for each in (first, *publish_steps(tmp_path, terms, again))
+    ]
+    assert len({facts_of(each)["rank"].derived for each in published}) == 1
+    assert function_of(facts_of(published[0])["rank"]).knots
+    for each in published:
+        verify_release(archive, "toy", each.manifest.release, None)
 
 
 @pytest.mark.slow
