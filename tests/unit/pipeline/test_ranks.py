@@ -229,6 +229,7 @@ def test_every_kind_of_release_is_verified_and_read(
         assert len(release.synthesize(20)) == 20
 
 
+@pytest.mark.slow
 def test_ranks_of_nearly_equal_cells_are_published(tmp_path: Path) -> None:
     frame = table()
     frame.loc[: ROWS - 20, "paid"] = 0.0
