@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
@@ -14,14 +13,14 @@ from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.pipeline.progress import announce_step, in_parallel, part_of_run
 from gramercy.pipeline.publish.private_table import (
-    PrivateCounts,
-    PrivateSums,
     copy_folder,
     remove_abandoned_copies,
     sums_of_step,
 )
+from gramercy.pipeline.publish.table_validation import keep_outcome
+from gramercy.pipeline.validation.outcome import Outcome
 from gramercy.pipeline.validation.suite import Job
-from gramercy.pipeline.validation.worker_process import start_ahead, worker
+from gramercy.pipeline.validation.worker_process import worker
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
 from gramercy.tasks.history import (
@@ -121,37 +120,41 @@ def _published(
     elif reports is not None:
         name = steps.publish(context, plan, steps.sum_reports(plan, reports))
     elif name is None:
-        check_scheduled_version(plan, utc_now())
-        start_ahead()
-        with copy_folder(context.home, plan.contract) as folder:
-            copied = plan if folder is None else steps.copy_table(plan, folder)
-            steps.validate(copied.contract)
-            data, validated = _read(context, plan, copied)
-            count = len(missing) + 1
-            for number, earlier in enumerate(missing, 1):
-                log_fact(f"Step {earlier.request.version}, {number} of {count}.")
-                with part_of_run(earlier.request.version, number, count):
-                    name = steps.publish(context, earlier, sums_of_step(earlier, data))
-                yield earlier, name
-            with part_of_run(plan.request.version, count, count):
-                name = steps.publish(context, copied, data, validated)
+        yield from _read_and_publish(context, plan, missing)
+        return
     yield plan, name
 
 
-def _read(
-    context: Context, plan: Plan, copied: Plan
-) -> tuple[PrivateSums | PrivateCounts, Mapping[str, Any]]:
-    """Read a table, and validate it meanwhile; what the validation found is for the steward."""
-    with worker() as process:
-        job = Job.of(context.home, plan.contract, copied.contract)
+def _read_and_publish(
+    context: Context, plan: Plan, missing: Sequence[Plan]
+) -> Iterator[tuple[Plan, str]]:
+    """Read a table, validate it meanwhile, and publish; what cells show is for the steward."""
+    check_scheduled_version(plan, utc_now())
+    with worker() as process, copy_folder(context.home, plan.contract) as folder:
+        copied = plan if folder is None else steps.copy_table(plan, folder)
+        steps.validate(copied.contract)
+        outcome = Outcome(Job.of(context.home, plan.contract, copied.contract))
+        validation = (context, copied, outcome, process)
         with in_parallel():
-            validation = steps.expectations.submit(context, copied, job, process)
+            of_columns = steps.expectations.submit(*validation)
+            of_cells = steps.sampled_expectations.submit(*validation, wait_for=[of_columns])
         data = steps.accumulate(copied)
         with announce_step("expectations"):
-            outcome = validation.result()
-    if outcome.files is None:  # no row was read for it: the reason is not in the table
-        log_fact(
-            "Great Expectations did not validate columns and types; they were compared with the "
-            "contract without it."
-        )
-    return data, outcome.facts()
+            of_columns.result()
+        if not outcome.columns:  # no row was read for it: the reason is not in the table
+            log_fact(
+                "Great Expectations did not validate columns and types; they were compared with "
+                "the contract without it."
+            )
+        count = len(missing) + 1
+        for number, earlier in enumerate(missing, 1):
+            log_fact(f"Step {earlier.request.version}, {number} of {count}.")
+            with part_of_run(earlier.request.version, number, count):
+                name = steps.publish(context, earlier, sums_of_step(earlier, data))
+            yield earlier, name
+        with part_of_run(plan.request.version, count, count):
+            name = steps.publish(context, copied, data)
+        yield plan, name
+        with announce_step("sampled_expectations"):
+            of_cells.result()
+        keep_outcome(context, plan.contract.id, name, outcome)

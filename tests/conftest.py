@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +242,16 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     for name in ("out", "err"):
         console = Console(stderr=name == "err", force_terminal=True, width=500, highlight=False)
         monkeypatch.setattr(terminal, name, console)
+
+
+@pytest.fixture
+def in_place_of_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Let a program stand for the worker of Great Expectations that tests share."""
+    from gramercy.pipeline.validation import worker_process
+
+    monkeypatch.setattr(worker_process, "_idle", [])
+    yield lambda code: monkeypatch.setattr(worker_process, "PROGRAM", (sys.executable, "-c", code))
+    worker_process.end_idle()
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from gramercy.pipeline.publish.private_table import (
 )
 from gramercy.pipeline.publish.table_validation import changes_since_last_version
 from gramercy.pipeline.validation.mistakes import look_for_mistakes
-from gramercy.pipeline.validation.outcome import in_words, validate_table, validation_notices
+from gramercy.pipeline.validation.outcome import Outcome, in_words, validation_notices
 from gramercy.pipeline.validation.suite import Job
 from gramercy.pipeline.validation.worker_process import start_ahead, worker
 from gramercy.schemas import families
@@ -71,13 +71,13 @@ def check(
     total = contract.rows if rows is None else min(rows, contract.rows)
     with copy_folder(context.home, contract) as folder:
         copied = contract if folder is None else copied_contract(contract, folder)
-        job = Job.of(context.home, contract, copied)
+        outcome = Outcome(Job.of(context.home, contract, copied))
         with ThreadPoolExecutor(1) as threads, worker() as process:
-            validation = threads.submit(validate_table, job, process)
+            validation = threads.submit(outcome.ask_all, process)
             with rows_bar("checking", total) as on_rows:
                 result = check_table(copied, rows, on_rows)
             mistakes = look_for_mistakes(copied)
-            outcome = validation.result()
+            validation.result()
     facts = outcome.facts() | {
         "rows": result.lines,
         "malformed_rows": result.malformed,

@@ -99,7 +99,7 @@ def _run_flows(
     Messages of the steps after a release that fail are collected.
     """
     request = plan.request
-    with start_prefect(reads_table=not plan.averaging):
+    with start_prefect():
         from gramercy.flows.estimate import estimate_without_pages
         from gramercy.flows.release import aggregate_as_planned, release_as_planned
         from gramercy.flows.report import report, report_without_pages
@@ -202,11 +202,11 @@ def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> st
 
 
 @contextlib.contextmanager
-def start_prefect(*, reads_table: bool = False) -> Iterator[None]:
+def start_prefect() -> Iterator[None]:
     """Say that Prefect starts; flows in the block use its server, which is started if need be."""
     os.environ[PROGRESS_VARIABLE] = "1"
     terminal.say(Text("Starting Prefect ...", style="dim"), to=terminal.err)
-    start_ahead(reads_table=reads_table)
+    start_ahead()
     with shared_server():
         yield
 

@@ -28,7 +28,6 @@ from typing import IO, Any
 
 from gramercy.common.disk import temporary_file
 from gramercy.common.home import minutes_stated
-from gramercy.pipeline.validation import worker_process
 
 _MINUTES = 10.0
 _FILES = (".env", "prefect.toml", "pyproject.toml")  # with Prefect's settings, in any folder
@@ -80,13 +79,8 @@ def start_server(
     )
 
 
-def start_ahead(*, reads_table: bool = False) -> None:
-    """Begin to start the shared server, before Prefect's import, unless another is configured.
-
-    For a release that reads a table, Great Expectations starts as well.
-    """
-    if reads_table:
-        worker_process.start_ahead()
+def start_ahead() -> None:
+    """Begin to start the shared server, before Prefect's import, unless another is configured."""
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     if _minutes() > 0 and "PREFECT_API_URL" not in os.environ:
         _running_server()

@@ -11,6 +11,7 @@ import typer
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath, Yes
 from gramercy.cli.prefect_server import start_ahead
 from gramercy.common.home import Home
+from gramercy.pipeline.validation import worker_process
 
 NewCharge = Annotated[
     bool, typer.Option("--new-charge", help="Charge again after an interrupted release.")
@@ -81,7 +82,9 @@ def _publish(request: Path, reports: Sequence[str] | None = None, **options: Any
     """Start the processes that will be needed, and then import what takes a second."""
     home = Home.default()
     if home.ledger_url is None and not home.ledger.exists():  # so that nothing can be a replay
-        start_ahead(reads_table=reports is None)
+        start_ahead()
+        if reports is None:
+            worker_process.start_ahead()
     from gramercy.cli.request_runner import publish_request
 
     publish_request(request, reports, **options)

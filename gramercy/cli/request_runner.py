@@ -38,6 +38,7 @@ from gramercy.pipeline.plan.series import withdrawn_constants
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.progress import is_terminal
 from gramercy.pipeline.publish.internal_record import page_path, read_record
+from gramercy.pipeline.validation import worker_process
 from gramercy.pipeline.validation.outcome import validation_notices
 from gramercy.pipeline.validation.suite import steward_suite
 from gramercy.schemas import families, wordings
@@ -80,6 +81,7 @@ def publish_request(
     if reads_table(planned, preview):  # before Prefect starts; the flow validates again
         check_table_header(planned.contract)
         steward_suite(context.home, planned.contract.id)
+        worker_process.start_ahead()
     if not json:
         print_plan(planned, preview)
     elif (warning := period_warning(planned, preview)) is not None:
@@ -89,7 +91,7 @@ def publish_request(
     check_preview(planned, preview)  # before Prefect starts
     effect = budget_effect(planned, preview).kind
     if effect in ("charged", "included"):
-        start_ahead(reads_table=reports is None)  # while the steward reads
+        start_ahead()  # while the steward reads
         if asks_if_useless and effect == "charged":
             _confirm_useless(planned)
     if not yes:

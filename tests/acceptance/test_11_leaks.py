@@ -196,14 +196,13 @@ EXPECTED = [
 def add_failing_expectations(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Add them to the data set; returns the list of answers that Great Expectations will give."""
     answered: list[dict[str, Any]] = []
-    ask = WorkerProcess.answers
+    ask = WorkerProcess.ask
 
-    def answers(self: WorkerProcess, *job: Any, **options: Any) -> Iterator[dict[str, Any]]:
-        for each in ask(self, *job, **options):
-            answered.append(each)
-            yield each
+    def asked(self: WorkerProcess, *question: Any) -> dict[str, Any]:
+        answered.append(ask(self, *question))
+        return answered[-1]
 
-    monkeypatch.setattr(WorkerProcess, "answers", answers)
+    monkeypatch.setattr(WorkerProcess, "ask", asked)
     path = Home.default().expectations("toy")
     path.parent.mkdir(parents=True)
     listed = [{"type": kind, "kwargs": arguments} for kind, arguments in EXPECTED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import pytest
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.pipeline.publish.internal_record import read_record
-from gramercy.pipeline.validation import worker_process
 from gramercy.pipeline.validation.outcome import validation_notices
 from gramercy.schemas import families
 from tests.integration.test_flows import last_run
@@ -99,8 +98,8 @@ def test_values_are_for_the_steward_alone(tmp_path: Path, home: Path) -> None:
     assert all(each in page for each in ("Changes since v1-r1", MEAN["type"], "added"))
     assert [each["refused"] for each in kept_runs(home)] == [None, None]
     states = task_states("release")
-    begun = ["replay", "validate", "expectations", "accumulate", "publish", "catalogue"]
-    assert sorted(states) == sorted(begun)
+    begun = ["replay", "validate", "expectations", "sampled_expectations", "accumulate", "publish"]
+    assert sorted(states) == sorted([*begun, "catalogue"])
     assert {*states.values()} == {"Completed"}
 
 
@@ -148,12 +147,11 @@ def test_a_suite_that_cannot_be_used_is_refused_before_the_charge(
 
 
 def test_a_release_goes_on_without_a_worker(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Path, in_place_of_worker: Callable[[str], None]
 ) -> None:
     from tests.integration.test_run_log import logged_messages
 
-    worker_process.end_idle()
-    monkeypatch.setattr(worker_process, "PROGRAM", (sys.executable, "-c", ""))
+    in_place_of_worker("")
     done = release(write_request(tmp_path))
     record = read_record(Home.default(), *done.split("/"))
     assert [each.code for each in validation_notices(record)] == [families.NOT_CHECKED.code]

@@ -16,7 +16,7 @@ an open charge as spent.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -54,7 +54,6 @@ from gramercy.pipeline.publish.earlier_steps import (
     with_earlier_steps,
 )
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
-from gramercy.pipeline.publish.table_validation import changes_since_last_version
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
 from gramercy.schemas.facts import BudgetFacts, LedgerFacts, group_names
@@ -291,13 +290,8 @@ def replay(context: Context, plan: Plan) -> str | None:
     return charge.release
 
 
-def publish(
-    context: Context, plan: Plan, data: PrivateData, validated: Mapping[str, Any] | None = None
-) -> str:
-    """Publish the planned release, once; returns the release id.
-
-    `validated`: what the validation of the table found, for the internal record only.
-    """
+def publish(context: Context, plan: Plan, data: PrivateData) -> str:
+    """Publish the planned release, once; returns the release id."""
     summed_last: list[PrivateData] = []
 
     def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
@@ -321,9 +315,6 @@ def publish(
         if isinstance(summed, ReportSum):  # nothing private was read
             continue
         facts = _table_facts(context, plan, charge, summed)
-        if validated is not None:
-            facts |= validated
-            facts |= changes_since_last_version(context, plan.contract.id, charge.release, facts)
         internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
     return charge.release
 

@@ -45,8 +45,7 @@ def record_run(home: Home, dataset: str, at: datetime.datetime, facts: dict[str,
     for old in sorted(folder.glob("*.json"))[: -_MOST_RUNS + 1]:
         old.unlink(missing_ok=True)
     record = {"notice": _NOTICE, "at": at.isoformat(), **facts}
-    text = json.dumps(record, indent=2) + "\n"
-    _write_private(folder / f"{at:%Y%m%dT%H%M%S.%f}Z.json", text, published=False)
+    _write_private(folder / f"{at:%Y%m%dT%H%M%S.%f}Z.json", json.dumps(record, indent=2) + "\n")
 
 
 def refresh_page(home: Home, dataset: str, release: str, links: Links) -> None:
@@ -101,9 +100,8 @@ def _record_path(home: Home, dataset: str, release: str, kind: str) -> Path:
     return home.internal / dataset / f"{release}.{kind}"
 
 
-def _write_private(path: Path, text: str, *, published: bool = True) -> None:
+def _write_private(path: Path, text: str) -> None:
     """Write a file that only its owner may read; nothing else of it stays after a crash."""
-    done = "The release is published" if published else "Nothing was charged"
     reason = ""
     try:
         make_folder(path.parent, 0o700)
@@ -113,8 +111,8 @@ def _write_private(path: Path, text: str, *, published: bool = True) -> None:
     if reason:
         raise families.INTERNAL(
             "{path}: the internal record cannot be written ({reason}).",
-            "Free disk space, or make the folder writable. {done}: run the same request again.",
+            "Free disk space, or make the folder writable, and run the same request again: what is "
+            "published is returned.",
             path=str(path),
             reason=reason,
-            done=done,
         )

@@ -40,9 +40,9 @@ _FEW_ROWS = 30  # of which little can be said
 _MOST_NAMED = 10
 
 
-def sample_of(contract: Contract, source: Source) -> list[RawSample]:
-    """The rows in which mistakes are looked for, of all columns that a release reads."""
-    columns, files = required_columns(contract), min(len(source.files), MOST_FILES)
+def sample_of(source: Source, columns: Sequence[str]) -> list[RawSample]:
+    """The rows in which mistakes are looked for, and which Great Expectations validates."""
+    files = min(len(source.files), MOST_FILES)
     most = min(_SAMPLED_ROWS // files, _SAMPLED_CELLS // (files * len(columns)), MOST_ROWS)
     return list(raw_samples(source, columns, max(1, most)))
 
@@ -50,7 +50,8 @@ def sample_of(contract: Contract, source: Source) -> list[RawSample]:
 def look_for_mistakes(contract: Contract) -> list[Notice]:
     """The mistakes in the table of a contract as it is now, for the steward's terminal alone."""
     try:
-        samples = sample_of(contract, open_source(original(contract.source)))
+        source = open_source(original(contract.source))
+        samples = sample_of(source, required_columns(contract))
     except Exception:  # of a table that a pass has read; nothing depends on its sample
         return []
     return find_mistakes(contract, samples, shows_levels=True)

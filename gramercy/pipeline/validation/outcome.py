@@ -2,89 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gramercy.common.home import Home
 from gramercy.pipeline.plan.checking import percentage
-from gramercy.pipeline.validation.suite import Expectation, Job, invalid_suite
-from gramercy.pipeline.validation.worker_process import WorkerProcess
+from gramercy.pipeline.validation.suite import SCHEMA, Job, invalid_suite
+from gramercy.pipeline.validation.worker_process import SECONDS, WorkerProcess
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problem import Notice
-from gramercy.tables.formats.reader import schema_of
-from gramercy.tables.formats.source import open_source
 
 _LISTED = 5  # in a notice
-_LISTED_FILES = 10  # of an expectation
 _MOVED = 0.01  # share of the rows: by less, the missing cells of a column have not changed
 _IN_SET = "expect_column_values_to_be_in_set"
 
 
 @dataclass(repr=False)
 class Outcome:
-    """The answers of a worker to a job, as far as it came. Private."""
+    """The answers of a worker about a table, as far as they came. Private."""
 
     job: Job
-    types: Mapping[str, str]  # the columns of the table, as in `tables.formats.reader.schema_of`
-    # unusable, failed, not_run: expectations that Great Expectations refuses, with similar names;
-    # those that failed, with the files, where they are known; and those that cannot be computed
-    unusable: dict[int, list[str]] = field(default_factory=dict)
-    failed: dict[int, list[str]] = field(default_factory=dict)
-    not_run: set[int] = field(default_factory=set)
-    files: int | None = None  # whose columns and types were validated; None if it did not come
-    sampled: int | None = None  # files of which some rows were; None if it did not come to the end
-    rows: int = 0  # at most so many rows of each of them
-    mistakes: list[dict[str, Any]] = field(default_factory=list)  # see `validation.mistakes`
+    columns: dict[str, Any] = field(default_factory=dict)  # see `worker.validate_columns`
+    cells: dict[str, Any] = field(default_factory=dict)  # see `worker.validate_cells`
 
-    def add(self, answer: Mapping[str, Any]) -> None:
-        """Take up an answer of `validation.worker`."""
-        if "unusable" in answer:
-            self.unusable[answer["unusable"]] = answer["why"]
-        elif "schema" in answer:
-            for number in answer["failed"] + answer["not_run"]:
-                self.failed.setdefault(number, []).append(answer["schema"])
-        elif "sample" in answer:
-            self.not_run.update(answer["not_run"])
-            for number in answer["failed"]:
-                known = self.failed.setdefault(number, [])
-                known += [answer["sample"]] if answer["sample"] else []
-        elif "mistakes" in answer:
-            self.mistakes = answer["mistakes"]
-        elif "files" in answer:
-            self.files = answer["files"]
-        else:
-            self.sampled, self.rows = answer["sampled"], answer["rows"]
+    def ask_columns(self, process: WorkerProcess) -> None:
+        """Let names and types of the columns of all files be validated, of which no row is read."""
+        self.columns = process.ask("columns", self.job)
+
+    def ask_cells(self, process: WorkerProcess) -> None:
+        """Let a sample of the rows be validated, unless the worker has failed before."""
+        if self.columns:
+            self.cells = process.ask("cells", self.job, 2 * SECONDS)
+
+    def ask_all(self, process: WorkerProcess) -> None:
+        """Let a table be validated where nothing waits for its columns alone."""
+        self.ask_columns(process)
+        self.ask_cells(process)
 
     def error(self, home: Home) -> GramercyError | None:
         """Why a release is refused: the steward's file, or names and types alone, decide it."""
         path = home.expectations(self.job.contract.id)
-        for number, similar in self.unusable.items():
-            each = self.job.expectations[number]
+        for each in self.columns.get("unusable", ()):
+            kind, number, similar = each["type"], each["number"], each["similar"]
             if similar:
                 return invalid_suite(
                     path,
-                    f"Great Expectations has no '{each.type}' (expectation {each.number})",
+                    f"Great Expectations has no '{kind}' (expectation {number})",
                     f"Write its 'type' as in a saved suite. Most similar: {', '.join(similar)}.",
                 )
             return invalid_suite(
                 path,
-                f"Great Expectations does not accept the arguments of expectation {each.number}, "
-                f"'{each.type}'",
+                f"Great Expectations does not accept the arguments of expectation {number}, "
+                f"'{kind}'",
                 "Correct its 'kwargs' as in the documentation of this expectation, or remove it.",
             )
-        refusing = [k for k in self.failed if self.job.expectations[k].is_critical]
+        refusing = [x for x in self.columns.get("failed", ()) if x["severity"] == SCHEMA]
         if not refusing:
             return None
-        file = self.failed[refusing[0]][0]
-        failed = [self.job.expectations[k] for k in refusing if file in self.failed[k]]
-        numbers = [str(each.number) for each in failed if each.number]
+        file = refusing[0]["files"][0]
+        failed = [each for each in refusing if file in each["files"]]
+        numbers = [str(each["number"]) for each in failed if each["number"]]
         return families.TABLE_COLUMNS(
             "{file}: its columns or their types are not as expected: {columns}.",
             "{remedy}",
             file=file,
-            columns=tuple(each.in_words for each in failed),
+            columns=tuple(map(_in_words, failed)),
             remedy=f"Correct the file; or, if it is right, correct expectation "
             f"{', '.join(numbers)} in {path}, or give it the severity 'warning'."
             if numbers
@@ -93,41 +77,21 @@ class Outcome:
 
     def facts(self) -> dict[str, Any]:
         """The outcome as plain data, for the internal record."""
-        expectations = self.job.expectations
-        added = sum(each.number > 0 for each in expectations)
+        added = sum(each.number > 0 for each in self.job.expectations)
         return {
             "expectations": {
-                "of_contract": len(expectations) - added,
+                "of_contract": len(self.job.expectations) - added,
                 "of_steward": added,
-                "files": self.files,
-                "sampled_files": self.sampled,
-                "sampled_rows": self.rows,
-                "failed": [
-                    _facts(expectations[k]) | {"files": files[:_LISTED_FILES]}
-                    for k, files in sorted(self.failed.items())
-                ],
-                "not_run": [_facts(expectations[k]) for k in sorted(self.not_run)],
+                "files": self.columns.get("files"),
+                "sampled_files": self.cells.get("sampled_files"),
+                "sampled_rows": self.cells.get("sampled_rows", 0),
+                "failed": [*self.columns.get("failed", ()), *self.cells.get("failed", ())],
+                "not_run": self.cells.get("not_run", []),
             },
-            "types": dict(self.types),
-            "mistakes": self.mistakes,
+            "types": self.columns.get("types", {}),
+            "levels": self.cells.get("levels", {}),
+            "mistakes": self.cells.get("mistakes", []),
         }
-
-
-def _facts(expectation: Expectation) -> dict[str, Any]:
-    return {
-        "type": expectation.type,
-        "column": expectation.column,
-        "severity": expectation.severity,
-        "of_steward": expectation.number > 0,
-    }
-
-
-def validate_table(job: Job, process: WorkerProcess) -> Outcome:
-    """Let Great Expectations validate a table. A failure of a worker is in the outcome."""
-    outcome = Outcome(job, job.types or schema_of(open_source(job.contract.source)))
-    for answer in process.answers(job):
-        outcome.add(answer)
-    return outcome
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,12 +101,13 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     -------
     dict
         ``new_columns``, ``gone_columns``, ``types`` (before and now), ``missing`` (shares of the
-        rows, before and now), ``new_levels`` (columns with cells of levels that are not declared,
-        which had no such cell), ``failed`` (expectations that fail now and did not).
+        rows, before and now), ``new_levels`` (declared ones that no earlier sample had, by column),
+        ``undeclared_levels`` (columns with cells of levels that are not declared, which had no such
+        cell), ``failed`` (expectations that fail now and did not).
     """
-    old, new = before.get("types"), now.get("types")
+    old, new = before.get("types", {}), now.get("types", {})
     found: dict[str, Any] = {}
-    if old is not None and new is not None:
+    if old and new:
         found["new_columns"] = [name for name in new if name not in old]
         found["gone_columns"] = [name for name in old if name not in new]
         found["types"] = {
@@ -154,10 +119,17 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
         for name, share in later.items()
         if name in earlier and abs(share - earlier[name]) >= _MOVED
     }
+    known_levels = before.get("levels", {})
+    new = {
+        name: [each for each in seen if each not in known_levels[name]]
+        for name, seen in now.get("levels", {}).items()
+        if name in known_levels
+    }
+    found["new_levels"] = {name: levels for name, levels in new.items() if levels}
     if "expectations" in before and "expectations" in now:
         known = {_key(each) for each in before["expectations"]["failed"]}
         failed = [each for each in now["expectations"]["failed"] if _key(each) not in known]
-        found["new_levels"] = [x["column"] for x in failed if x["type"] == _IN_SET]
+        found["undeclared_levels"] = [x["column"] for x in failed if x["type"] == _IN_SET]
         found["failed"] = failed
     return {name: each for name, each in found.items() if each}
 
@@ -193,7 +165,11 @@ def validation_notices(record: Mapping[str, Any]) -> Iterator[Notice]:
         *(f"new column {name}" for name in changed.get("new_columns", ())),
         *(f"{name} is gone" for name in changed.get("gone_columns", ())),
         *(f"{name} is {now}, was {was}" for name, (was, now) in changed.get("types", {}).items()),
-        *(f"new undeclared levels in {name}" for name in changed.get("new_levels", ())),
+        *(
+            f"{name} has cells of {_some(map(str, levels), ', ')} for the first time"
+            for name, levels in changed.get("new_levels", {}).items()
+        ),
+        *(f"new undeclared levels in {name}" for name in changed.get("undeclared_levels", ())),
         *(
             f"{name} is missing in {percentage(now)} of the rows, before in {percentage(was)}"
             for name, (was, now) in changed.get("missing", {}).items()
@@ -218,7 +194,7 @@ def _outcome_notices(found: Mapping[str, Any]) -> Iterator[Notice]:
             if found["files"] is None
             else "expectations on cells were not all validated",
         )
-    if added := [_in_words(each) for each in found["failed"] if each["of_steward"]]:
+    if added := [_in_words(each) for each in found["failed"] if each["number"]]:
         yield families.MANY_CELLS(
             "Expectations that you have added and that failed on a sample of the rows: "
             "{expectations}.",
@@ -235,10 +211,12 @@ def _outcome_notices(found: Mapping[str, Any]) -> Iterator[Notice]:
 
 
 def _in_words(facts: Mapping[str, Any]) -> str:
-    return Expectation(facts["type"], {"column": facts["column"]}).in_words
+    """What an expectation expects of which column, such as ``age (values to be between)``."""
+    said = facts["type"].removeprefix("expect_").removeprefix("column_").replace("_", " ")
+    return f"{facts['column']} ({said})" if facts["column"] else said
 
 
-def _some(sentences: Sequence[str] | Iterable[str], between: str) -> str:
+def _some(sentences: Iterable[str], between: str) -> str:
     listed = [*sentences]
     others = len(listed) - _LISTED
     return between.join(listed[:_LISTED]) + (f" and {others} more" if others > 0 else "")

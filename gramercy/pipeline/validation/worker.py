@@ -1,13 +1,12 @@
 """Great Expectations as a program: ``python -P -m gramercy.pipeline.validation.worker``.
 
-It imports Great Expectations at once and waits for a `Job` on its standard input. So the import,
+It imports Great Expectations at once and waits for questions on its standard input. So the import,
 of seconds, runs while Prefect starts and the table is read; and what Great Expectations logs or
 keeps, which quotes cells, is never in the process that holds the private sums.
 
-An answer is a line of JSON: numbers of expectations in the job, whether they failed, and the name
-of the file. No cell, and nothing that is computed from cells but success, is in it; only likely
-mistakes name a number that is repeated, for the internal record. Answers about names and types come
-first, and are made of data frames without rows: no cell can change them.
+An answer is a line of JSON. Columns and types are validated on data frames without rows, so that no
+cell can change that answer. The answer about cells has no cell: it has which expectations failed in
+which file, which declared levels occur, and likely mistakes, which may name a repeated number.
 """
 
 from __future__ import annotations
@@ -19,72 +18,58 @@ import logging
 import os
 import pickle
 import queue
+import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+import pandas as pd
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.plan.checking import required_columns
-from gramercy.pipeline.validation.mistakes import described, find_mistakes
+from gramercy.pipeline.validation.frames import empty_frames, exact_types, value_frame
+from gramercy.pipeline.validation.mistakes import described, find_mistakes, sample_of
 from gramercy.pipeline.validation.suite import OF_ALL_ROWS, TYPES, Expectation, Job
-from gramercy.pipeline.validation.worker_process import LENGTH_BYTES
+from gramercy.pipeline.validation.worker_process import LENGTH_BYTES, SECONDS
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.model import nfc
-from gramercy.schemas.notation import NumberNotation
-from gramercy.tables.formats.parquet_format import ParquetTables, open_parquet
-from gramercy.tables.formats.raw_sample import MOST_FILES, MOST_ROWS, RawSample, raw_samples
-from gramercy.tables.formats.reader import column_types
-from gramercy.tables.formats.source import Source, open_source
-from gramercy.tables.formats.table_format import SourceFile
-from gramercy.tables.formats.values import ANY, DOUBLE, TEXT, TRUTH, WHOLE, coding_of
+from gramercy.tables.formats.reader import PARTIAL, column_types, schema_of
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.values import ANY
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Numbered = tuple[int, Expectation]  # an expectation, and its place in a job
-
-_SAMPLED_ROWS = 20_000  # of all files together
-_SAMPLED_CELLS = 2_000_000
 _MOST_NARROWED = 200  # failures that are looked for in every file
-_AT_ONCE = 60  # expectations: each is compared with all others of a suite
-# Types of columns as a file states them, and data frames' types for which expectations decide the
-# same. A CSV file states none: expectations on types have nothing to contradict.
-_FRAME_TYPES = {WHOLE: "int64", DOUBLE: "float64", TRUTH: "bool", TEXT: "string", ANY: "object"}
-_NO_LEVEL = "\ufffd"  # in place of a cell that is not a declared level
+_LISTED_FILES = 10  # of a failure
+_AT_ONCE = 40  # expectations: each is compared with all others of a suite
 
 
 def main() -> None:
-    """Do jobs until standard input ends: the process that gives them closes it, or has ended."""
+    """Answer until standard input ends: the process that asks closes it, or has ended."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what others print goes nowhere
     with contextlib.suppress(OSError):  # on Linux, this process ends first if memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(sys.stdin.buffer, jobs), daemon=True).start()
+    questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, questions), daemon=True).start()
     validate = _great_expectations()
     while True:
-        job: Job = pickle.loads(jobs.get())  # noqa: S301  of the process that has started this one
-        for answer in _answers(job, validate):
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
+        question, job = pickle.loads(questions.get())  # noqa: S301  of the process that started it
+        # The system ends it, also where an expectation keeps the thread above from running.
+        signal.alarm(2 * SECONDS)
+        answers.write(json.dumps(QUESTIONS[question](job, validate)) + "\n")
+        answers.flush()
+        signal.alarm(0)
 
 
-def _receive(stream: BinaryIO, jobs: queue.SimpleQueue[bytes]) -> None:
-    """Read jobs; at the end of the stream the process ends, also in the middle of a job."""
+def _receive(stream: BinaryIO, questions: queue.SimpleQueue[bytes]) -> None:
+    """Read questions; at the end of the stream the process ends, also while it answers."""
     while True:
         size = int.from_bytes(stream.read(LENGTH_BYTES), "big")
         content = stream.read(size)
         if not size or len(content) < size:
             os._exit(0)
-        jobs.put(content)
+        questions.put(content)
 
 
 class Validator:
@@ -102,37 +87,38 @@ class Validator:
         asset = context.data_sources.add_pandas("table").add_dataframe_asset("table")
         self._batches = asset.add_batch_definition_whole_dataframe("whole")
         self._suite = gx.ExpectationSuite
-        self.known = {*list_registered_expectation_implementations()}
+        self._known = {*list_registered_expectation_implementations()}
 
     def problem_of(self, expectation: Expectation) -> tuple[str, ...] | None:
         """The types that may be meant, if there is none of this name; none of wrong arguments."""
-        if expectation.type not in self.known:
-            return most_similar_first(expectation.type, sorted(self.known))[:3]
+        if expectation.type not in self._known:
+            return most_similar_first(expectation.type, sorted(self._known))[:3]
         with contextlib.suppress(Exception):
-            self._suite_of([(0, expectation)])
+            self._suite_of([expectation])
             return None
         return ()
 
     def __call__(
-        self, table: pd.DataFrame, expectations: Sequence[tuple[int, Expectation]]
-    ) -> dict[int, bool | None]:
+        self, table: pd.DataFrame, expectations: Sequence[Expectation]
+    ) -> list[bool | None]:
         """The success of every expectation about a table; None where it cannot be computed."""
-        found = dict[int, bool | None]()
+        success: list[bool | None] = [None] * len(expectations)
         for start in range(0, len(expectations), _AT_ONCE):
             some = expectations[start : start + _AT_ONCE]
-            try:
-                batch = self._batches.get_batch({"dataframe": table})
+            names = {each.column for each in some}
+            # Those of a contract are about one column each: the others need not be looked through.
+            is_narrow = all(each.column and not each.number for each in some)
+            frame = table[[x for x in table if x in names]] if is_narrow else table
+            with contextlib.suppress(Exception):
+                batch = self._batches.get_batch({"dataframe": frame})
                 done = batch.validate(self._suite_of(some), result_format="BOOLEAN_ONLY")
-            except Exception:
-                found |= dict.fromkeys((number for number, _ in some), None)
-                continue
-            for each in done.results:
-                number = each.expectation_config.meta["number"]
-                found[number] = None if _has_raised(each.exception_info) else bool(each.success)
-        return found
+                for each in done.results:
+                    place = start + each.expectation_config.meta["place"]
+                    success[place] = None if _has_raised(each.exception_info) else each.success
+        return success
 
-    def _suite_of(self, expectations: Sequence[tuple[int, Expectation]]) -> Any:
-        saved = [each.saved() | {"meta": {"number": k}} for k, each in expectations]
+    def _suite_of(self, expectations: Sequence[Expectation]) -> Any:
+        saved = [each.saved() | {"meta": {"place": k}} for k, each in enumerate(expectations)]
         return self._suite(name="table", expectations=saved)
 
 
@@ -155,167 +141,99 @@ def _great_expectations() -> Validator:
     return validator
 
 
-def _answers(job: Job, validate: Validator) -> Iterator[dict[str, Any]]:
-    """The answers to a job, the last of which says that it is done."""
-    usable = list[Numbered]()
-    for number, each in enumerate(job.expectations):
-        if each.number and (why := validate.problem_of(each)) is not None:
-            yield {"unusable": number, "why": why}
-        else:
-            usable.append((number, each))
-    source = open_source(job.contract.source)
-    of_schema = [each for each in usable if each[1].is_about_schema]
-    schemas, common = set[str](), set[str]()
+def validate_columns(job: Job, validate: Validator) -> dict[str, Any]:
+    """Validate names and types of columns in every file; no row is read."""
+    problems = [(each, validate.problem_of(each)) for each in job.expectations if each.number]
+    usable = [each for each in _usable(job, validate) if each.is_about_schema]
+    source, schemas = open_source(job.contract.source), set[str]()
+    failed = list[tuple[Expectation, str]]()
     for file in source.files:
-        frames = EmptyFrames.of(file, job.types)
-        if frames.schema in schemas:  # thousands of files have one schema
-            continue
-        schemas.add(frames.schema)
-        common = common & set(frames.types) if common else set(frames.types)
-        yield {"schema": file.display_name, **_split(frames.success(of_schema, validate))}
-    yield {"files": len(source.files), "schemas": len(schemas)}
-    yield from _value_answers(job, source, common, usable, validate)
-
-
-def _value_answers(
-    job: Job, source: Source, common: set[str], usable: Sequence[Numbered], validate: Validator
-) -> Iterator[dict[str, Any]]:
-    """The answers about cells of a sample; the only ones for which rows are read."""
-    import pandas as pd
-
-    of_values = [each for each in usable if not each[1].is_about_schema]
-    of_rows = [number for number, each in of_values if each.type in OF_ALL_ROWS]
-    of_values = [each for each in of_values if each[0] not in of_rows]
-    stored = set(column_types(source.files[0]))  # a copy lacks columns that no release reads
-    asked = {
-        *required_columns(job.contract),
-        *(name for _, each in usable for name in each.columns),
+        types = job.types or column_types(file)
+        exact = {} if job.types else exact_types(file, types)
+        if (schema := repr((types, exact))) not in schemas:  # thousands of files have one
+            schemas.add(schema)
+            wrong = _wrong_columns(usable, types, exact, validate)
+            failed += [(each, file.display_name) for each in wrong]
+    return {
+        "unusable": [each.facts | {"similar": why} for each, why in problems if why is not None],
+        "failed": _by_expectation(failed),
+        "files": len(source.files),
+        "types": job.types or schema_of(source),
     }
-    names = sorted(asked & common & stored)
-    files = min(len(source.files), MOST_FILES)
-    rows = max(1, min(MOST_ROWS, _SAMPLED_ROWS // files, _SAMPLED_CELLS // (len(names) or 1)))
+
+
+def _wrong_columns(
+    expectations: Sequence[Expectation],
+    types: Mapping[str, str],
+    exact: dict[str, Any],
+    validate: Validator,
+) -> list[Expectation]:
+    """The expectations that no data frame of a file fulfils; the contract's are about the first."""
+    failed = list[Expectation]()
+    left = [x for x in expectations if x.type not in TYPES or types.get(x.column) != ANY]
+    for frame in empty_frames(types, exact):
+        success = validate(frame, left)
+        missed = [each for each, passed in zip(left, success, strict=True) if not passed]
+        failed += [each for each in missed if not each.number]
+        left = [each for each in missed if each.number]
+    return failed + left
+
+
+def validate_cells(job: Job, validate: Validator) -> dict[str, Any]:
+    """Validate a sample of the rows, and look for likely mistakes in it."""
+    source, usable = open_source(job.contract.source), _usable(job, validate)
+    asked = {*required_columns(job.contract), *(x for each in usable for x in each.columns)}
+    stored = schema_of(source)  # a copy lacks columns that no release reads
+    names = sorted(each for each in asked if stored.get(each, PARTIAL) != PARTIAL)
+    samples = sample_of(source, names) if names else []
     notation = source.files[0].notation
-    samples = [*raw_samples(source, names, rows)] if names else []
-    frames = {each.file: _value_frame(job.contract, each, notation) for each in samples}
-    whole = pd.concat([*frames.values()]) if frames else pd.DataFrame()
-    success = validate(whole.reset_index(drop=True), of_values)
-    failed = [each for each in of_values if success[each[0]] is False]
-    not_run = of_rows + [number for number, each in success.items() if each is None]
-    only = next(iter(frames)) if len(frames) == 1 else ""
-    yield {"sample": only, "failed": [number for number, _ in failed], "not_run": not_run}
+    frames = {each.file: value_frame(job.contract, each, notation) for each in samples}
+    whole = pd.concat([*frames.values()] or [pd.DataFrame()], ignore_index=True)
+    of_cells = [x for x in usable if not x.is_about_schema and x.type not in OF_ALL_ROWS]
+    not_run = [each for each in usable if each.type in OF_ALL_ROWS]
+    success = [*zip(of_cells, validate(whole, of_cells), strict=True)]
+    not_run += [each for each, passed in success if passed is None]
+    failed = [each for each, passed in success if passed is False]
+    files = [(each, "".join(frames) if len(frames) == 1 else "") for each in failed]
     if len(frames) > 1 and len(frames) * len(failed) <= _MOST_NARROWED:
         for file, frame in frames.items():
-            yield {"sample": file, **_split(validate(frame, failed))}
-    yield {"mistakes": described(find_mistakes(job.contract, samples))}
-    yield {"done": True, "sampled": len(frames), "rows": rows}
-
-
-def _split(success: Mapping[int, bool | None]) -> dict[str, list[int]]:
+            of_file = zip(failed, validate(frame, failed), strict=True)
+            files += [(each, file) for each, passed in of_file if passed is False]
     return {
-        "failed": [number for number, each in success.items() if each is False],
-        "not_run": [number for number, each in success.items() if each is None],
+        "failed": _by_expectation(files),
+        "not_run": [each.facts for each in not_run],
+        "sampled_files": len(frames),
+        "sampled_rows": len(whole),
+        "levels": _levels_seen(job.contract, whole),
+        "mistakes": described(find_mistakes(job.contract, samples)),
     }
 
 
-@dataclass(frozen=True)
-class EmptyFrames:
-    """Data frames with the names and types of a file and without rows."""
-
-    types: Mapping[str, str]  # as in `tables.formats.reader`
-    frames: Sequence[pd.DataFrame]  # the first for the contract; for a steward any may do
-    schema: str  # what distinguishes the frames of two files
-
-    @classmethod
-    def of(cls, file: SourceFile, types: Mapping[str, str] | None) -> EmptyFrames:
-        """Those of a file, or of these types.
-
-        A contract knows whole numbers, numbers and text; a steward may write the exact types of a
-        Parquet file as pandas has them, of which text has two.
-        """
-        import pandas as pd
-
-        known = types or column_types(file)
-        plain = pd.DataFrame({name: pd.Series(dtype=_of_frame(known[name])) for name in known})
-        if types is not None or not isinstance(file.format, ParquetTables):
-            exact = plain
-        else:
-            with file.redacted_errors(), open_parquet(file) as table:
-                read = table.schema_arrow.empty_table().to_pandas(ignore_metadata=True)
-            exact = plain.assign(**{n: read[k] for k in read if known[n := nfc(str(k))] != TEXT})
-        other_text = exact.astype({name: "str" for name in known if known[name] == TEXT})
-        stated = [(name, known[name], str(exact[name].dtype)) for name in known]
-        return cls(known, [plain, exact, other_text], repr(stated))
-
-    def success(
-        self, expectations: Sequence[Numbered], validate: Validator
-    ) -> dict[int, bool | None]:
-        """Whether names and types are as expected."""
-        contract = [each for each in expectations if not each[1].number]
-        found = validate(self.frames[0], contract)
-        steward = [each for each in expectations if each[1].number and not self._states_none(each)]
-        for frame in self.frames[1:]:
-            missing = [each for each in steward if not found.get(each[0])]
-            found |= validate(frame, missing)
-        return found
-
-    def _states_none(self, expectation: Numbered) -> bool:
-        """Whether an expectation is about a type, and the file states none."""
-        each = expectation[1]
-        return each.type in TYPES and self.types.get(each.column) == ANY
+def _usable(job: Job, validate: Validator) -> list[Expectation]:
+    return [x for x in job.expectations if not x.number or validate.problem_of(x) is None]
 
 
-def _of_frame(stated: str) -> str:
-    """The type of a column of a data frame for which expectations decide as for one of a file."""
-    is_time = stated.lower().startswith(("date", "timestamp"))
-    return _FRAME_TYPES.get(stated, "datetime64[ns]" if is_time else "binary[pyarrow]")
+def _by_expectation(failed: Iterable[tuple[Expectation, str]]) -> list[dict[str, Any]]:
+    """What a record says of failed expectations, each with the first of its files."""
+    found = dict[int, dict[str, Any]]()
+    for each, file in failed:
+        files = found.setdefault(id(each), each.facts | {"files": list[str]()})["files"]
+        if file and len(files) < _LISTED_FILES:
+            files.append(file)
+    return [*found.values()]
 
 
-def _value_frame(contract: Contract, sample: RawSample, notation: NumberNotation) -> pd.DataFrame:
-    """The cells of a sample as a release reads them; other columns as they are stored."""
-    import pandas as pd
-
-    columns, known = dict[str, Any](), contract.table_columns
-    for name in sample.cells.column_names:
-        cells, declared = sample.cells[name].combine_chunks(), known.get(name)
-        if declared is None:
-            columns[name] = _as_stored(cells)
-            continue
-        numbers = coding_of(declared.coding, notation).floats(cells).astype(float)
-        numbers[~np.isfinite(numbers) | np.isin(numbers, declared.missing_codes)] = np.nan
-        if declared.categories is not None:
-            columns[name] = _levels(numbers, declared.categories, cells, notation)
-        else:
-            columns[name] = numbers
-    return pd.DataFrame(columns)
+def _levels_seen(contract: Contract, sample: pd.DataFrame) -> dict[str, list[Any]]:
+    """The declared levels that occur, by column."""
+    seen = dict[str, list[Any]]()
+    for name, declared in contract.table_columns.items():
+        if declared.categories is not None and name in sample:
+            cells = {*sample[name].unique()}
+            seen[name] = [level for level in declared.categories if level in cells]
+    return seen
 
 
-def _levels(
-    indices: NDArray[np.float64], levels: Sequence[Any], cells: pa.Array, notation: NumberNotation
-) -> Any:
-    """The level of every cell; a missing cell differs from one that is not a level."""
-    if all(isinstance(each, float | int) and not isinstance(each, bool) for each in levels):
-        others = coding_of(None, notation).floats(cells)
-        return np.where(np.isnan(indices), others, np.append(levels, np.nan)[_index(indices)])
-    named = np.array([*levels, None], object)[_index(indices)]
-    is_null = np.asarray(cells.is_null().to_numpy(zero_copy_only=False))
-    named[np.isnan(indices) & ~is_null] = _NO_LEVEL
-    return named
-
-
-def _index(indices: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Indices of levels, with -1 for none."""
-    return np.where(np.isnan(indices), -1, indices).astype(np.int64)
-
-
-def _as_stored(cells: pa.Array) -> Any:
-    """A column that no contract declares: numbers, if all of its texts are numbers."""
-    import pandas as pd
-
-    stored = cells.to_pandas()
-    with contextlib.suppress(ValueError, TypeError):
-        if not pd.api.types.is_datetime64_any_dtype(stored):
-            return pd.to_numeric(stored)
-    return stored
+QUESTIONS = {"columns": validate_columns, "cells": validate_cells}
 
 
 if __name__ == "__main__":

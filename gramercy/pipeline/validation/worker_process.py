@@ -18,9 +18,8 @@ from collections.abc import Iterator
 from typing import Any
 
 PROGRAM = (sys.executable, "-P", "-m", "gramercy.pipeline.validation.worker")
-SECONDS = 120.0  # for an answer: then a release goes on without it
-LENGTH_BYTES = 8  # of a job
-_END_SECONDS = 5.0
+SECONDS = 60  # for an answer, and for the start before the first one
+LENGTH_BYTES = 8  # of a question
 _SECRET = ("GRAMERCY_", "PREFECT_", "PG")  # beginnings of names of variables
 
 
@@ -29,6 +28,7 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         self._owner = os.getpid()
+        self._asking = threading.Lock()
         self._process = subprocess.Popen(  # noqa: S603  a list of words, without a shell
             PROGRAM,
             env={k: v for k, v in os.environ.items() if not k.startswith(_SECRET)},
@@ -40,40 +40,35 @@ class WorkerProcess:
         )
 
     @property
-    def is_alive(self) -> bool:
-        """Whether it runs, and belongs to this process and not to one that was forked from it."""
-        return self._owner == os.getpid() and self._process.poll() is None
+    def is_idle(self) -> bool:
+        """Whether it can be asked: it runs, and not for the process that this one was forked from.
 
-    def answers(self, job: object, seconds: float = SECONDS) -> Iterator[dict[str, Any]]:
-        """The answers to a job, as they come; fewer if the worker fails or takes too long.
-
-        It is ended then.
+        A question that another thread has asked is not answered yet: then it cannot.
         """
+        is_own = self._owner == os.getpid()
+        return is_own and self._process.poll() is None and not self._asking.locked()
+
+    def ask(self, question: str, job: object, seconds: float = SECONDS) -> dict[str, Any]:
+        """The answer of `validation.worker`; empty if it fails or takes too long: it is ended."""
+        to: Any = self._process.stdin
+        out: Any = self._process.stdout
+        content = pickle.dumps((question, job))
         timer = threading.Timer(seconds, self._process.kill)
         timer.daemon = True
         timer.start()
-        try:
-            yield from self._ask(pickle.dumps(job))
-        finally:
-            timer.cancel()
-
-    def _ask(self, job: bytes) -> Iterator[dict[str, Any]]:
-        to, out = self._process.stdin, self._process.stdout
-        if to is None or out is None:
-            raise ValueError
-        # A worker that has ended closes its pipes, and what it wrote last may be cut off.
-        with contextlib.suppress(OSError, ValueError):
-            to.write(len(job).to_bytes(LENGTH_BYTES, "big") + job)
+        # A worker that has ended has closed its pipes, and its answer may be cut off.
+        with self._asking, contextlib.suppress(OSError, ValueError):
+            to.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
             to.flush()
-            for line in out:
-                answer: dict[str, Any] = json.loads(line)
-                yield answer
-                if answer.get("done"):
-                    return
+            answer: dict[str, Any] = json.loads(out.readline())
+            timer.cancel()
+            return answer
+        timer.cancel()
         self.end()
+        return {}
 
     def end(self) -> None:
-        """End it, also in the middle of a job."""
+        """End it, also while it is asked; not for the process that this one was forked from."""
         if self._owner != os.getpid():
             return
         self._process.kill()
@@ -85,40 +80,46 @@ class WorkerProcess:
 
 
 _lock = threading.Lock()
-_idle = list[WorkerProcess]()  # a worker that waits for a job, if there is one
+_idle = list[WorkerProcess]()  # a worker that waits, if there is one
 
 
 def start_ahead() -> None:
-    """Start a worker for the next job, unless one waits already."""
-    with _lock:
-        if not any(each.is_alive for each in _idle):
-            _idle[:] = [WorkerProcess()]
+    """Start a worker for the next block of `worker`, unless one waits already."""
+    _keep(_take())
 
 
 @contextlib.contextmanager
 def worker() -> Iterator[WorkerProcess]:
-    """A worker for one job at a time; one that still has a job at the end of the block is ended."""
-    start_ahead()
-    with _lock:
-        taken = _idle.pop()
+    """A worker for this block alone; one that is still asked at the end of the block is ended."""
+    process = _take()
     try:
-        yield taken
-    except BaseException:
-        taken.end()
-        raise
+        yield process
+    finally:
+        _keep(process)
+
+
+def _take() -> WorkerProcess:
     with _lock:
-        if taken.is_alive and not _idle:
-            _idle.append(taken)
+        waiting, _idle[:] = [*_idle], []
+    for each in waiting:
+        if each.is_idle:
+            return each
+        each.end()
+    return WorkerProcess()
+
+
+def _keep(process: WorkerProcess) -> None:
+    with _lock:
+        if process.is_idle and not _idle:
+            _idle.append(process)
             return
-    taken.end()
+    process.end()
 
 
+@atexit.register
 def end_idle() -> None:
     """End the worker that waits: this process needs none any more."""
     with _lock:
         waiting, _idle[:] = [*_idle], []
     for each in waiting:
         each.end()
-
-
-atexit.register(end_idle)

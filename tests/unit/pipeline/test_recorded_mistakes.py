@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gramercy.common.home import Home
-from gramercy.pipeline.validation.outcome import validate_table, validation_notices
+from gramercy.pipeline.validation.outcome import Outcome, validation_notices
 from gramercy.pipeline.validation.suite import Job
 from gramercy.pipeline.validation.worker_process import worker
 from gramercy.reports.steward_pages import internal_page
@@ -30,8 +30,10 @@ def test_mistakes_are_recorded_without_undeclared_levels(tmp_path: Path, home: P
     declared = Contract.model_validate(
         contract_facts(tmp_path / "t.csv") | {"columns": columns, "rows": 400}
     )
+    outcome = Outcome(Job.of(Home.default(), declared, declared))
     with worker() as process:
-        record = validate_table(Job.of(Home.default(), declared, declared), process).facts()
+        outcome.ask_all(process)
+    record = outcome.facts()
     found = {each["facts"]["mistake"]: each["facts"]["line"] for each in record["mistakes"]}
     assert found == {
         "sentinel": "missing: [999]",

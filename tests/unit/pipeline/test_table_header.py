@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from gramercy.pipeline.plan.checking import check_table_header
-from gramercy.pipeline.validation.outcome import validate_table
+from gramercy.pipeline.validation.outcome import Outcome
 from gramercy.pipeline.validation.suite import Job, contract_suite
 from gramercy.pipeline.validation.worker_process import worker
 from gramercy.schemas import families
@@ -52,9 +52,10 @@ def contract(source: Path, columns: dict[str, Any], **facts: Any) -> Contract:
 
 def refused_by_suite(declared: Contract) -> list[str]:
     """The columns whose types fail the expectations of a contract."""
+    outcome = Outcome(Job(declared, contract_suite(declared)))
     with worker() as process:
-        outcome = validate_table(Job(declared, contract_suite(declared)), process)
-    return [outcome.job.expectations[k].column for k in sorted(outcome.failed)]
+        outcome.ask_columns(process)
+    return [each["column"] for each in outcome.columns["failed"]]
 
 
 @pytest.mark.slow  # imports Great Expectations
