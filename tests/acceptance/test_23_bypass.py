@@ -119,7 +119,7 @@ TERMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     ({"neighbours": "add-remove"}, {}, "neighbours"),
     ({"privacy_unit": "cell"}, CELLS, "privacy_unit"),
-    ({"columns": {"c0": {"lower": -5.0, "upper": 5.0}}}, {}, "columns"),
+    ({"columns": {"c0": {"lower": -5.0, "upper": 5.0}}}, {}, "columns.c1"),
     ({"columns": COLUMNS | {"c2": {"lower": -5.0, "upper": 5.5}}}, {}, "columns.c2.upper"),
     ({"columns": dict(reversed(COLUMNS.items()))}, {}, "columns"),
     ({"intercept": True}, {}, "intercept"),
