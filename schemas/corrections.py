@@ -173,10 +173,13 @@ def as_yaml(value: Any) -> str:
         return f"[{', '.join(map(as_yaml, value))}]"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _READ_AS_OTHER:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 
 
 _EXACT = 1 << 53
-_PLAIN = re.compile(r"[^\W\d](?:[\w./-]| (?=\w))*")  # texts that need no quotes
+_READ_AS_OTHER = {"null", *_WORDS}
+# Texts that need no quotes, such as names and relative paths.
+_PLAIN = re.compile(r"(?:\.{0,2}/)*[^\W\d](?:[\w./()*=-]| (?=[\w(]))*")

@@ -7,22 +7,22 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from rich.prompt import Confirm
 
 from gramercy.cli import terminal
-from gramercy.cli.draft.dialogue import Dialogue
+from gramercy.cli.draft.dialogue import Dialogue, ask_yes
 from gramercy.cli.draft.drafting import Draft, draft, find_series, parse_names
 from gramercy.cli.draft.look import look as look_at_rows
-from gramercy.cli.draft.proposals import yaml_scalar, yaml_text
 from gramercy.cli.options import AsJson, check_output_folder, write_errors
 from gramercy.common.home import Home
 from gramercy.pipeline.plan.calibration import folds_of_draft
 from gramercy.schemas import families
+from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
 from gramercy.schemas.periods import span_of
@@ -107,15 +107,15 @@ def new(
         terminal.say(f"Above the names of columns: {proposal.found}.", to=terminal.err)
     if look:
         terminal.say(_LOOK, to=terminal.err)
-        if not asks or Confirm.ask("Look at rows?", console=terminal.err, default=False):
+        if not asks or ask_yes("Look at rows?", default=False):
             proposal = look_at_rows(proposal)
     dialogue = None
     if asks:
-        in_table = None
         if proposal.per is None:  # else every period has its own number
             with contextlib.suppress(TableError):
-                in_table = count_rows(open_source(proposal.table)) or None
-        dialogue = Dialogue(proposal, Home.default(), in_table)
+                counted = count_rows(open_source(proposal.table)) or None
+                proposal = replace(proposal, counted=counted)
+        dialogue = Dialogue(proposal, Home.default())
         try:
             proposal = dialogue.ask()
         except (EOFError, KeyboardInterrupt):
@@ -157,23 +157,20 @@ def _series(table: str, asks: bool) -> str | None:
     pattern, files = found
     span = span_of(pattern)
     terminal.say(
-        f"{table} is one of {files} files whose names differ in a {span}: {pattern}. The draft is "
-        f"for all of them: each {span} has releases and a budget of its own, which protects rows. "
-        "For releases of all rows so far, see docs/how-to/growing-tables.md.",
+        f"{table}: {files} files whose names differ in a {span} match {pattern}. The draft is for "
+        f"all of them: each {span} has releases and a budget of its own, which protects rows. For "
+        "releases of all rows so far, see docs/how-to/growing-tables.md.",
         to=terminal.err,
     )
-    question = f"Are these the {span}s of one table? (If not, the draft is for this file alone)"
-    is_series = not asks or Confirm.ask(question, console=terminal.err, default=True)
-    return pattern if is_series else None
+    question = f"Are these the {span}s of one table? (If not, the draft is for {table} as it is)"
+    return pattern if not asks or ask_yes(question, default=True) else None
 
 
 def _say_what_next(proposal: Draft, written: Sequence[Path], *, was_asked: bool) -> None:
-    contract, *requests = written
+    counted = "1 column" if len(proposal.published) == 1 else f"{len(proposal.published)} columns"
     left_out = f"; {len(proposal.left_out)} left out: see the file" if proposal.left_out else ""
-    count = len(proposal.published)
-    counted = "1 column" if count == 1 else f"{count} columns"
-    terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")
-    for request in requests:
+    terminal.say("Written: ", terminal.bold(str(written[0])), f" ({counted}{left_out})")
+    for request in written[1:]:
         terminal.say("         ", terminal.bold(str(request)))
     first = shlex.quote(str(written[-1]))  # of the constants, if they have a request
     if not was_asked:
@@ -184,8 +181,8 @@ def _say_what_next(proposal: Draft, written: Sequence[Path], *, was_asked: bool)
         terminal.say(f"First: gramercy check {first}", "  (reads every row, without a charge)")
     terminal.say(f"Then: gramercy plan {first}")
     if proposal.dates is not None:
-        weekly = shlex.quote(str(requests[0]))
         terminal.say(f"Then: gramercy release {first}", "  (once, for the constants)")
+        weekly = shlex.quote(str(written[1]))
         terminal.say(f'Then, every week: gramercy serve {weekly} --cron "0 6 * * 1"')
 
 
@@ -197,13 +194,14 @@ def write(draft: Draft, folder: Path) -> list[Path]:
     paths = check_absent(draft, folder)
     folds = 1  # more where the draft states enough to know that they cost nothing
     if draft.rows is not None and draft.unit is None:
-        width = sum(len(column.levels or [None]) for column in draft.published.values())
-        folds = folds_of_draft(draft.rows, width, draft.release_epsilon, draft.release_delta)
+        spent = draft.release_epsilon, draft.release_delta
+        folds = folds_of_draft(draft.rows, draft.width, *spent)
     facts = {
         **vars(draft),
         "columns": draft.published,
         "left_out": draft.left_out,
         "format": draft.format,
+        "constants": draft.constants,
         "source": _source(folder, draft),
         "counted": "rows" if draft.unit is None else "persons",
         "folds": folds,
@@ -212,10 +210,10 @@ def write(draft: Draft, folder: Path) -> list[Path]:
         loader=PackageLoader("gramercy.cli", "draft"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  for YAML, `yaml_scalar` does it
+        autoescape=False,  # noqa: S701  for YAML, `as_yaml` does it
     )
-    templates.filters["yaml"] = yaml_text
-    templates.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"
+    templates.filters["yaml"] = as_yaml
+    templates.filters["value"] = lambda value: "" if value is None else f" {as_yaml(value)}"
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)
         for path in paths:

@@ -1,6 +1,7 @@
 """Questions to the steward on a terminal, about what the table does not state.
 
-A proposal is shown as a list of parts: Enter accepts it, and the name of a part changes it.
+A proposal is shown as a list of parts: Enter accepts it, and the name of a part changes it. A part
+is what is shown of a draft, and the questions whose answers make another draft of it.
 """
 
 from __future__ import annotations
@@ -9,26 +10,20 @@ import contextlib
 import getpass
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
-from rich.prompt import Confirm, InvalidResponse, PromptBase
+from rich.prompt import InvalidResponse, PromptBase
 from rich.text import Text
 
 from gramercy.cli import terminal
 from gramercy.cli.draft.drafting import Draft, default_delta
-from gramercy.cli.draft.proposals import (
-    LEVELS,
-    NUMBERS,
-    Column,
-    person_columns,
-    yaml_scalar,
-)
+from gramercy.cli.draft.proposals import LEVELS, NUMBERS, Column, person_columns
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
@@ -39,6 +34,7 @@ from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import Column as Bounds
 from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Line
+from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.model import Model, digest, parse
 from gramercy.schemas.neighbours import Neighbours
@@ -55,21 +51,6 @@ _LEAST_IN_RUN = 3
 _PREFIX = re.compile(r"[^\W\d_]+(?:[ _.-]+|(?=[0-9]))")  # lab_ of lab_2, item of item2
 _BETWEEN_NUMBERS = re.compile(r"\s*(?:,\s|;|\bto\b|\s)\s*")  # 0,5 may be half
 _MOST_ROWS = 10**12
-_MARKS = {".": "point", ",": "comma"}  # of decimals
-
-_TEXTS = {
-    "title": "Title of the data set",
-    "curator": "Curator: who is responsible for it",
-    "version": "Version: a public label of the data",
-}
-
-
-class _Texts(Model):
-    """Answers that are texts, with the rules of contracts and requests."""
-
-    title: Line = ""
-    curator: Line = ""
-    version: Version = ""
 
 
 class Dialogue:
@@ -79,8 +60,8 @@ class Dialogue:
     rows that were counted is proposed where the steward says that it is public.
     """
 
-    def __init__(self, draft: Draft, home: Home, counted: int | None) -> None:
-        self._draft, self._counted = draft, counted
+    def __init__(self, draft: Draft, home: Home) -> None:
+        self._draft = draft
         kinds = [[name, column.kind] for name, column in draft.columns.items()]
         facts = [str(Path.cwd()), draft.id, str(draft.source), kinds, draft.looked]
         self._file = home.drafts / f"{digest(facts)[:32]}.json"
@@ -95,295 +76,141 @@ class Dialogue:
         )
         self._resume_or_propose()
         while True:
-            parts = self._parts()
+            shown = {k: x.shown(self._draft) for k, x in PARTS.items() if x.applies(self._draft)}
             _show("")
-            for name, (text, _) in parts.items():
+            for name, text in shown.items():
                 _show(f"  {name:<10}{text or '(not answered yet)'}")
-            question = f"Enter to accept, or a word to change: {', '.join(parts)}"
-            word = _ask(question, _one_of(parts), "")
-            asked = [word] if word else [name for name, (text, _) in parts.items() if not text]
+            question = f"Enter to accept, or a word to change: {', '.join(shown)}"
+            word = _ask(question, _one_of(("", *shown)), "")
+            asked = [word] if word else [name for name, text in shown.items() if not text]
             for name in asked:
-                parts[name][1]()
-            if asked:
-                continue
-            if self._draft.published:
+                self._change(PARTS[name])
+            if not asked and self._draft.published:
                 return self._draft
-            _show(str(families.DRAFT("No column was chosen.", "Answer 'columns'.")))
+            if not asked:
+                _show(str(families.DRAFT("No column was chosen.", "Answer 'columns'.")))
 
     def forget(self) -> None:
         """Delete the file of answers."""
         self._file.unlink(missing_ok=True)
 
-    def _answer(self, **changes: Any) -> None:
-        """Change fields of the draft, and save it."""
-        draft = replace(self._draft, **changes)
+    def _change(self, part: _Part) -> None:
+        for draft in part.ask(self._draft):
+            self._keep(draft)
+
+    def _keep(self, draft: Draft) -> None:
+        """Save a draft, with a delta for its number of rows or persons."""
         suggested = default_delta(draft.persons or draft.rows or 1)
         delta = draft.delta or suggested
         self._draft = replace(draft, delta=delta, release_delta=min(suggested, delta) / 10)
         make_folder(self._file.parent, 0o700)
-        write_atomically(self._file, TypeAdapter(Draft).dump_json(self._draft), 0o600)
+        text = TypeAdapter(Draft).dump_json(self._draft, exclude={"counted"})
+        write_atomically(self._file, text, 0o600)
 
     def _resume_or_propose(self) -> None:
-        earlier: Draft | None = None
-        account = None
+        draft, account, earlier = self._draft, None, None
         with contextlib.suppress(OSError, ValueError):
             earlier = TypeAdapter(Draft).validate_json(self._file.read_bytes())
-        question = "Continue with your earlier answers?"
-        if earlier is not None and Confirm.ask(question, console=terminal.err, default=True):
+        if earlier is not None and ask_yes("Continue with your earlier answers?", default=True):
             is_exact = earlier.unit is None and earlier.neighbours.count_is_public
-            counted = self._counted if is_exact else None  # the table may have grown
-            self._draft = replace(earlier, rows=counted or earlier.rows)
+            rows = draft.counted if is_exact else None  # the table may have grown
+            self._draft = replace(earlier, rows=rows or earlier.rows, counted=draft.counted)
             return
         with contextlib.suppress(OSError, KeyError, ImportError):
             account = getpass.getuser() or None
         lacking = {
             name: replace(each, left_out="text without levels", example="{levels: [A, B]}")
-            for name, each in self._draft.published.items()
+            for name, each in draft.published.items()
             if each.ways == (LEVELS,) and each.levels is None
         }
-        self._draft = self._draft.with_columns(lacking)
-        title = self._draft.id.replace("-", " ").capitalize()
-        rows = None if self._draft.per else self._counted
-        self._answer(title=title, curator=account, epsilon=_EPSILON, rows=rows)
-        if self._draft.date_columns and self._draft.per is None:
-            self._ask_growth()
-
-    def _parts(self) -> dict[str, tuple[str, Callable[[], None]]]:
-        """Each part's value in words, empty if it must be answered, and the question for it."""
-        draft = self._draft
-        budget = f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases together"
-        release = f"epsilon={draft.release_epsilon:g}, for the first release"
-        if draft.per is not None:
-            budget = budget.replace("together", f"of one {draft.per} of rows")
-        if draft.dates is not None:
-            release = f"epsilon={draft.release_epsilon:g}, for all weeks of a year together"
-
-        def ask_release() -> None:
-            default = f"{draft.release_epsilon:g}"
-            valid = _number(float, "0.5, with a decimal point", 1e-4, draft.epsilon or 1e3)
-            self._answer(release_epsilon=_ask("Epsilon of the first release", valid, default))
-
-        asked = {  # in addition to what every table has
-            "decimals": (_MARKS.get(draft.decimal or "", ""), self._ask_decimal),
-            "grows": (_growth(draft), self._ask_growth),
-            "protects": (_protection(draft), self._ask_unit),
-        }
-        if "decimal" not in draft.format:
-            del asked["decimals"]
-        if draft.per is not None and draft.dates is None:  # files of periods protect rows
-            del asked["grows"], asked["protects"]
-        return {
-            **{
-                key: (getattr(draft, key) or "", partial(self._ask_text, key, question))
-                for key, question in _TEXTS.items()
-                if key != "version" or draft.dates is None
-            },
-            **asked,
-            "rows": (_rows(draft), self._ask_rows),
-            "columns": (_columns_text(draft), self._ask_columns),
-            "budget": (budget, self._ask_budget),
-            "release": (release, ask_release),
-        }
-
-    def _ask_text(self, key: str, question: str) -> None:
-        def valid(answer: str) -> str:
-            parse(_Texts, {key: answer}, "The answer", RequestError)
-            return answer
-
-        self._answer(**{key: _ask(question, valid, getattr(self._draft, key))})
-
-    def _ask_decimal(self) -> None:
-        question = "Decimal mark of its numbers: point, as in 1.5, or comma, as in 1,5"
-        default = None if self._draft.decimal is None else _MARKS[self._draft.decimal]
-        answer = _ask(question, _one_of(_MARKS.values(), or_none=False), default)
-        self._answer(decimal=next((mark for mark, word in _MARKS.items() if word == answer), None))
-
-    def _ask_growth(self) -> None:
-        """Whether rows are added all the time, and the column with their dates."""
-        draft = self._draft
-        question = (
-            "Does the table grow? (Then every week can have a release of all rows so far, and one "
-            "charge pays for a year of them)"
-        )
-        if not Confirm.ask(question, console=terminal.err, default=False):
-            self._draft = draft if draft.dates is None else draft.not_growing()
-            self._answer(rows=self._draft.rows or self._counted)
-            return
-        names = [*dict.fromkeys([*draft.date_columns, *draft.columns])]
-
-        def valid(answer: str) -> Draft:
-            if answer not in names:
-                raise wordings.answer_not_a_column(answer, most_similar_first(answer, names))
-            return draft.growing(answer)
-
-        default = next(iter(draft.date_columns), None)
-        question = "Column with the date of a row, which never changes"
-        self._draft = _ask(question, valid, default)
-        self._answer(delta=None)
-
-    def _ask_unit(self) -> None:
-        columns = [name for name, each in self._draft.columns.items() if each.ways]
-
-        def valid(answer: str) -> str | None:
-            if answer not in columns and answer != _NOBODY:
-                raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
-            if answer in columns and len(columns) == 1:
-                raise families.DRAFT(
-                    "No other column is left to publish.",
-                    "Answer 'none' to protect rows instead of persons.",
-                )
-            return answer if answer in columns else None
-
-        question = "Column that identifies persons, if a person can have several rows"
-        unit = _ask(question, valid, _NOBODY)
-        persons, rows, public = None, self._counted, True
-        if unit is not None:
-            public = _ask_if_public("persons")
-            persons = _ask(f"{'N' if public else 'Approximate n'}umber of persons", _count())
-            rows = _ask("Approximate number of rows", _count(persons))
-            self._draft = self._draft if self._draft.dates is None else self._draft.not_growing()
-        elif self._draft.dates is not None:
-            return
-        neighbours = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
-        self._answer(unit=unit, persons=persons, rows=rows, neighbours=neighbours, delta=None)
-
-    def _ask_rows(self) -> None:
-        draft, question = self._draft, "Approximate number of rows"
-        if draft.per is not None:
-            self._answer(rows=_ask(f"{question} in a {draft.per}", _count()))
-        elif draft.unit is not None:
-            self._answer(rows=_ask(question, _count(draft.persons or 1)))
-        else:
-            public = _ask_if_public("rows")
-            default = None if self._counted is None or not public else str(self._counted)
-            rows = _ask("Number of rows" if public else question, _count(), default)
-            neighbours = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
-            self._answer(rows=rows, neighbours=neighbours, delta=None)
-
-    def _ask_budget(self) -> None:
-        draft = self._draft
-
-        def valid(answer: str) -> Budget:
-            epsilon, delta = _two_numbers(answer, "3 1e-6")
-            keys = {"epsilon": epsilon, "delta": delta}
-            limit = 1 / (draft.persons or draft.rows or 1)
-            if delta >= limit:
-                raise wordings.delta_too_large("persons" if draft.persons else "rows", limit)
-            return parse(Budget, keys, "budget", RequestError)
-
-        default = f"{draft.epsilon:g} {draft.delta:g}"
-        budget = _ask("Epsilon and delta of the budget, for all releases", valid, default)
-        first = min(draft.release_epsilon, budget.epsilon)
-        self._answer(epsilon=budget.epsilon, delta=budget.delta, release_epsilon=first)
-
-    def _ask_columns(self) -> None:
-        """Ask about the columns of a pattern together, or about one run after another."""
-        columns = self._draft.candidates
-
-        def chosen(answer: str) -> list[tuple[str, list[str]]]:
-            if not answer:
-                return _runs(columns)
-            pattern = re.compile(re.escape(answer).replace(r"\*", ".*"), re.DOTALL)
-            names = [name for name in columns if pattern.fullmatch(name)]
-            if not names:
-                raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
-            return [(answer, names)]
-
-        found = _ask("A column or a pattern such as lab_*; Enter for one after another", chosen, "")
-        for number, (label, names) in enumerate(found, 1):
-            members = {name: columns[name] for name in names}
-            kinds = [
-                kind
-                for kind in (NUMBERS, LEVELS)
-                if all(kind in column.ways for column in members.values())
-            ]
-            ways = "; ".join(dict.fromkeys(map(_way, members.values())))
-            counted = f", {len(names)} columns" if names[1:] else ""
-            words = (*kinds, _SKIP, _DONE)
-            answer = _ask(
-                f"[{number}/{len(found)}] {label}{counted} ({ways}): {', '.join(words)}; Enter to "
-                "keep it",
-                _one_of(words),
-                "",
-            )
-            if answer == _DONE:
-                return
-            if answer:
-                changed = _ANSWERS[answer](members)
-                self._answer(columns=self._draft.with_columns(changed).columns)
+        title = draft.id.replace("-", " ").capitalize()
+        made = replace(draft.with_columns(lacking), title=title, curator=account)
+        self._keep(replace(made, epsilon=_EPSILON, rows=draft.counted))
+        if draft.date_columns and draft.per is None:
+            self._change(PARTS["grows"])
 
 
-class _Prompt(PromptBase[str]):
+# A question: its text, what makes a value of an answer, and the answer that Enter gives.
+
+
+class _Prompt(PromptBase[Any]):
     """A question that is repeated, with the reason, until its answer is valid."""
 
-    def __init__(self, question: str, valid: Callable[[str], object], default: str | None) -> None:
-        super().__init__(Text(question), console=terminal.err, show_default=bool(default))
-        self._valid = valid
+    def __init__(self, text: str, parsed: Callable[[str], Any], default: str | None) -> None:
+        shown = Text.assemble(text, (f" ({default})" if default else "", "prompt.default"))
+        super().__init__(shown, console=terminal.err)
+        self._parsed, self._default = parsed, default or ""
 
-    def process_response(self, value: str) -> str:
-        """The answer, if it is valid."""
-        answer = value.strip()
+    def process_response(self, value: str) -> Any:
+        """The value of an answer, if it is valid."""
         try:
-            self._valid(answer)
+            return self._parsed(value.strip() if value else self._default)
         except GramercyError as error:
             raise InvalidResponse(Text(str(error))) from None
-        return answer
 
 
-def _ask(question: str, valid: Callable[[str], T], default: str | None = None) -> T:
-    """Ask until `valid` accepts the answer, and return its result; Enter is the default."""
-    prompt = _Prompt(question, valid, default)
-    return valid(prompt() if default is None else prompt(default=default))
+def _ask(text: str, parsed: Callable[[str], T], default: str | None = None) -> T:
+    value: T = _Prompt(text, parsed, default)()
+    return value
 
 
-def _ask_if_public(counted: str) -> bool:
-    question = f"Is the exact number of {counted} public? (If not, it is protected as well)"
-    return Confirm.ask(question, console=terminal.err, default=True)
+def ask_yes(text: str, *, default: bool) -> bool:
+    """Ask a question whose answer is yes or no."""
+    return _ask(f"{text} [y/n]", _one_of(("yes", "no")), "yes" if default else "no") == "yes"
 
 
 def _show(text: str) -> None:
     terminal.err.print(Text(text))
 
 
-def _one_of(words: Collection[str], *, or_none: bool = True) -> Callable[[str], str]:
-    """Accepts the first letters of a word, or nothing."""
+def _one_of(words: Collection[str]) -> Callable[[str], str]:
+    """Accepts the first letters of a word; nothing, if that is one of the words."""
 
-    def valid(answer: str) -> str:
-        matches = [word for word in words if answer and word.startswith(answer.lower())]
-        if not matches and (answer or not or_none):
-            raise families.DRAFT(
-                "The answer must be one of: {choices}.",
-                "The first letter is enough.",
-                choices=tuple(words),
-            )
-        return matches[0] if matches else ""
-
-    return valid
-
-
-def _number(kind: type[Any], example: str, least: float, most: float) -> Callable[[str], Any]:
-    """Accepts a number of a type between two others."""
-
-    def valid(answer: str) -> Any:
-        with contextlib.suppress(ValueError, OverflowError):
-            number = kind(answer)
-            if least <= number <= most:
-                return number
+    def parsed(answer: str) -> str:
+        for word in words:
+            if word.startswith(answer.lower()) and (answer or not word):
+                return word
         raise families.DRAFT(
-            "The answer must be a {kind} from {least:g} to {most:g}.",
-            "Write one such as {example}.",
-            kind="whole number" if kind is int else "number",
-            least=least,
-            most=most,
-            example=example,
+            "The answer must be one of: {choices}.",
+            "The first letter is enough.",
+            choices=tuple(filter(None, words)),
         )
 
-    return valid
+    return parsed
 
 
-def _count(least: int = 1) -> Callable[[str], Any]:
+def _name_of(columns: Collection[str], *others: str) -> Callable[[str], str]:
+    """Accepts the name of a column."""
+
+    def parsed(answer: str) -> str:
+        if answer not in columns and answer not in others:
+            raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
+        return answer
+
+    return parsed
+
+
+def _number(answer: str, kind: type[Any], example: str, least: float, most: float) -> Any:
+    """A number of a type between two others."""
+    with contextlib.suppress(ValueError, OverflowError):
+        number = kind(answer)
+        if least <= number <= most:
+            return number
+    raise families.DRAFT(
+        "The answer must be a {kind} from {least:g} to {most:g}.",
+        "Write one such as {example}.",
+        kind="whole number" if kind is int else "number",
+        least=least,
+        most=most,
+        example=example,
+    )
+
+
+def _ask_count(text: str, least: int = 1, default: int | None = None) -> int:
     example = f"{max(1000, least)}, in digits, without marks between them"
-    return _number(int, example, least, _MOST_ROWS)
+    parsed = partial(_number, kind=int, example=example, least=least, most=_MOST_ROWS)
+    count: int = _ask(text, parsed, None if default is None else str(default))
+    return count
 
 
 def _two_numbers(answer: str, example: str) -> tuple[float, float]:
@@ -398,67 +225,81 @@ def _two_numbers(answer: str, example: str) -> tuple[float, float]:
     )
 
 
-def _ask_bounds(columns: Columns) -> dict[str, Column]:
-    """The columns as numbers, with the bounds that are answered."""
-
-    def valid(answer: str) -> Bounds:
-        lower, upper = _two_numbers(answer, "0 100.5") if answer else (None, None)
-        return parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
-
-    bounds = _ask("    lower and upper bound, such as 0 100 (Enter: no bounds)", valid, "")
-    numbers = Column(lower=bounds.lower, upper=bounds.upper)
-    return {
-        name: replace(numbers, kind=column.kind, ways=column.ways, missing=column.missing)
-        for name, column in columns.items()
-    }
+def _ask_relation(counted: str) -> Neighbours:
+    """The relation under which a number of rows or persons is public, or protected as well."""
+    text = f"Is the exact number of {counted} public? (If not, it is protected as well)"
+    return Neighbours.REPLACE_ONE if ask_yes(text, default=True) else Neighbours.ADD_REMOVE
 
 
-def _ask_levels(columns: Columns) -> dict[str, Column]:
-    """The columns as categories: with levels of text, unless all levels are numbers."""
-
-    def valid(answer: str) -> dict[str, Column]:
-        texts = [part.strip() for part in re.split(r"[,;]", answer) if part.strip()]
-        words = answer.split()
-        if len(texts) == 1 and all(_as_number(word) is not None for word in words):
-            texts = words
-        numbers = [_as_number(text) for text in texts]
-        answered = {}
-        for name, column in columns.items():
-            levels = texts if column.kind == TEXT or None in numbers else numbers
-            parsed = parse(Levels, {"levels": levels}, "levels", RequestError).levels
-            answered[name] = replace(column, levels=parsed, left_out="", missing=(), choices=())
-        return answered
-
-    if all(column.kind == TRUTH for column in columns.values()):
-        both: dict[str, Any] = {"levels": (True, False), "left_out": ""}
-        return {name: replace(column, **both) for name, column in columns.items()}
-    seen = {column.levels or column.choices for column in columns.values()}
-    default = ", ".join(map(yaml_scalar, *seen)) if len(seen) == 1 else ""
-    return _ask("    levels, separated by commas, such as low, high", valid, default or None)
+# The parts of a proposal.
 
 
-def _as_number(text: str) -> float | None:
-    """The text as a number; None if it is not one, or is not the usual spelling of it (007)."""
-    with contextlib.suppress(ValueError):
-        number = float(text)
-        if math.isfinite(number) and format(number, ".17g") == text:
-            return number
-    return None
+@dataclass(frozen=True)
+class _Part:
+    """A part of a proposal."""
+
+    shown: Callable[[Draft], str]  # its value in words; empty if it must be answered
+    ask: Callable[[Draft], Iterator[Draft]]  # the draft after each answer
+    applies: Callable[[Draft], bool] = lambda draft: True
 
 
-_ANSWERS: dict[str, Callable[[Columns], dict[str, Column]]] = {
-    NUMBERS: _ask_bounds,
-    LEVELS: _ask_levels,
-    _SKIP: lambda columns: {
-        name: replace(each, left_out=each.left_out or "by choice") for name, each in columns.items()
-    },
-}
+def _question(
+    text: str, parsed: Callable[[Draft, str], Draft], default: Callable[[Draft], str | None]
+) -> Callable[[Draft], Iterator[Draft]]:
+    """The questions of a part that has one, whose answer makes a draft."""
+    return lambda draft: iter([_ask(text, partial(parsed, draft), default(draft))])
+
+
+class _Texts(Model):
+    """Answers that are texts, with the rules of contracts and requests."""
+
+    title: Line = ""
+    curator: Line = ""
+    version: Version = ""
+
+
+def _text(key: str, text: str) -> _Part:
+    def parsed(draft: Draft, answer: str) -> Draft:
+        changed: dict[str, Any] = {key: answer}
+        parse(_Texts, changed, "The answer", RequestError)
+        return replace(draft, **changed)
+
+    def shown(draft: Draft) -> str:
+        return getattr(draft, key) or ""
+
+    return _Part(shown, _question(text, parsed, shown))
+
+
+def _decimals(draft: Draft) -> str:
+    return {".": "point", ",": "comma"}.get(draft.decimal or "", "")
+
+
+def _with_decimals(draft: Draft, answer: str) -> Draft:
+    is_point = _one_of(("point", "comma"))(answer) == "point"
+    return replace(draft, decimal="." if is_point else ",")
 
 
 def _growth(draft: Draft) -> str:
     if draft.dates is None:
         return "no"
     return f"a release every week, of all rows of the year so far; dates are in {draft.dates}"
+
+
+def _ask_growth(draft: Draft) -> Iterator[Draft]:
+    """Whether rows are added all the time, and the column with their dates."""
+    question = (
+        "Does the table grow? (Then every week can have a release of all rows so far, and one "
+        "charge pays for a year of them)"
+    )
+    if ask_yes(question, default=False):
+        names = [*dict.fromkeys([*draft.date_columns, *draft.columns])]
+        yield _ask(
+            "Column with the date of a row, which never changes",
+            lambda answer: replace(draft.growing(_name_of(names)(answer)), delta=None),
+            next(iter(draft.date_columns), None),
+        )
+    elif draft.dates is not None:
+        yield draft.not_growing()
 
 
 def _protection(draft: Draft) -> str:
@@ -470,58 +311,161 @@ def _protection(draft: Draft) -> str:
     return f"each person, by the column {draft.unit}; {exact} {draft.persons} persons"
 
 
+def _ask_unit(draft: Draft) -> Iterator[Draft]:
+    columns = [name for name, each in draft.columns.items() if each.ways]
+
+    def parsed(answer: str) -> str:
+        unit = _name_of(columns, _NOBODY)(answer)
+        if [unit] == columns:
+            raise families.DRAFT(
+                "No other column is left to publish.",
+                "Answer 'none' to protect rows instead of persons.",
+            )
+        return unit
+
+    question = "Column that identifies persons, if a person can have several rows"
+    unit = _ask(question, parsed, _NOBODY)
+    if unit in columns:
+        relation = _ask_relation("persons")
+        about = "Number" if relation.count_is_public else "Approximate number"
+        persons = _ask_count(f"{about} of persons")
+        rows = _ask_count("Approximate number of rows", persons)
+        answers: dict[str, Any] = {"unit": unit, "persons": persons, "rows": rows}
+        yield replace(draft.not_growing(), neighbours=relation, delta=None, **answers)
+    elif draft.dates is None:
+        yield replace(draft.not_growing(), unit=None, persons=None, delta=None)
+
+
 def _rows(draft: Draft) -> str:
     if draft.rows is None:
         return ""
-    if draft.per is not None:
-        return f"about {draft.rows} in a {draft.per}; the exact number is private"
     if draft.unit is not None:
         return f"about {draft.rows}"
     if draft.neighbours.count_is_public:
         return f"{draft.rows}, exact and public"
-    return f"about {draft.rows}; the exact number is private"
+    place = f" in a {draft.per}" if draft.per is not None else ""
+    return f"about {draft.rows}{place}; the exact number is private"
 
 
-def _columns_text(draft: Draft) -> str:
+def _ask_rows(draft: Draft) -> Iterator[Draft]:
+    question = "Approximate number of rows"
+    if draft.per is not None:
+        yield replace(draft, rows=_ask_count(f"{question} in a {draft.per}"))
+    elif draft.unit is not None:
+        yield replace(draft, rows=_ask_count(question, draft.persons or 1))
+    else:
+        relation = _ask_relation("rows")
+        is_public = relation.count_is_public
+        rows = _ask_count("Number of rows", 1, draft.counted) if is_public else _ask_count(question)
+        yield replace(draft, rows=rows, neighbours=relation, delta=None)
+
+
+def _columns(draft: Draft) -> str:
     """How many columns are published in which way, on a line each."""
-    columns = draft.candidates
-    ways: dict[str, list[str]] = {}
-    counts: dict[str, int] = {}
-    for label, names in _runs(columns):
-        way = _way(columns[names[0]])
-        ways.setdefault(way, []).append(f"{label} ({len(names)})" if names[1:] else label)
-        counts[way] = counts.get(way, 0) + len(names)
+    ways: dict[str, list[tuple[str, int]]] = {}
+    for label, names in _runs(draft.candidates):
+        ways.setdefault(draft.columns[names[0]].in_words, []).append((label, len(names)))
     lines = []
-    for way, labels in sorted(ways.items()):  # "as numbers" is before "left out"
-        omitted = len(labels) - _MOST_LISTED
+    for way, runs in sorted(ways.items()):  # "as numbers" is before "left out"
+        labels = [f"{label} ({size})" if size > 1 else label for label, size in runs]
+        omitted = len(runs) - _MOST_LISTED
         rest = f", and {omitted} more" if omitted > 0 else ""
-        lines.append(f"{counts[way]} {way}: {', '.join(labels[:_MOST_LISTED])}{rest}")
-    published = draft.published.values()
-    if any(column.levels is None and column.lower is None for column in published):
-        width = sum(len(column.levels or [None]) for column in published)
-        needed = rows_needed(width, gdp_mu(draft.release_epsilon, draft.release_delta))
-        count = draft.persons or draft.rows or math.inf
-        if needed > count:
-            unit = "persons" if draft.unit else "rows"
-            lines.append(
-                f"Without bounds, about {needed} {unit} are needed, and there are {count}:"
-            )
-            lines.append("declare bounds, or leave columns out.")
+        number = sum(size for _, size in runs)
+        lines.append(f"{number} {way}: {', '.join(labels[:_MOST_LISTED])}{rest}")
+    if any(each.levels is None and each.lower is None for each in draft.published.values()):
+        needed = rows_needed(draft.width, gdp_mu(draft.release_epsilon, draft.release_delta))
+        count, unit = draft.persons or draft.rows, "persons" if draft.unit else "rows"
+        if count is not None and needed > count:
+            counted = f"about {needed} {unit} are needed, and there are {count}:"
+            lines += [f"Without bounds, {counted}", "declare bounds, or leave columns out."]
     return ("\n" + " " * 12).join(lines)
 
 
-def _way(column: Column) -> str:
-    """How a column is published, in words."""
-    if column.left_out:
-        return f"left out ({column.left_out.partition(':')[0].partition(';')[0]})"
-    codes = f", with {len(column.missing)} codes for missing values" * bool(column.missing)
-    if column.levels is not None:
-        return f"as levels {', '.join(map(yaml_scalar, column.levels))}"
-    if column.choices:
-        codes += f"; if they are codes, as levels {', '.join(map(yaml_scalar, column.choices))}"
-    if column.lower is None or column.upper is None:
-        return f"as numbers without bounds{codes}"
-    return f"as numbers from {column.lower:g} to {column.upper:g}{codes}"
+def _ask_columns(draft: Draft) -> Iterator[Draft]:
+    """Ask about the columns of a pattern together, or about one run after another."""
+    columns = draft.candidates
+
+    def chosen(answer: str) -> list[tuple[str, list[str]]]:
+        if not answer:
+            return _runs(columns)
+        pattern = re.compile(re.escape(answer).replace(r"\*", ".*"), re.DOTALL)
+        names = [name for name in columns if pattern.fullmatch(name)]
+        if not names:
+            raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
+        return [(answer, names)]
+
+    found = _ask("A column or a pattern such as lab_*; Enter for one after another", chosen, "")
+    for number, (label, names) in enumerate(found, 1):
+        members = {name: columns[name] for name in names}
+        ways = "; ".join(dict.fromkeys(each.in_words for each in members.values()))
+        kinds = [way for way in (NUMBERS, LEVELS) if all(way in x.ways for x in members.values())]
+        words = ("", *kinds, _SKIP, _DONE)
+        counted = f", {len(names)} columns" if names[1:] else ""
+        question = f"[{number}/{len(found)}] {label}{counted} ({ways}): {', '.join(words[1:])}"
+        answer = _ask(f"{question}; Enter to keep it", _one_of(words), "")
+        if answer == _DONE:
+            return
+        if answer:
+            draft = draft.with_columns(_ANSWERS[answer](members))
+            yield draft
+
+
+def _ask_bounds(columns: Columns) -> dict[str, Column]:
+    """The columns as numbers, with the bounds that are answered."""
+
+    def parsed(answer: str) -> Bounds:
+        lower, upper = _two_numbers(answer, "0 100.5") if answer else (None, None)
+        return parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
+
+    bounds = _ask("    lower and upper bound, such as 0 100 (Enter: no bounds)", parsed, "")
+    numbers = Column(lower=bounds.lower, upper=bounds.upper)
+    return {
+        name: replace(numbers, kind=each.kind, ways=each.ways, missing=each.missing)
+        for name, each in columns.items()
+    }
+
+
+def _ask_levels(columns: Columns) -> dict[str, Column]:
+    """The columns as categories: with levels of text, unless all levels are numbers."""
+
+    def parsed(answer: str) -> dict[str, Column]:
+        texts = [part.strip() for part in re.split(r"[,;]", answer) if part.strip()]
+        words = answer.split()
+        if len(texts) == 1 and all(_as_number(word) is not None for word in words):
+            texts = words
+        numbers = [_as_number(text) for text in texts]
+        answered = {}
+        for name, column in columns.items():
+            levels = texts if column.kind == TEXT or None in numbers else numbers
+            declared = parse(Levels, {"levels": levels}, "levels", RequestError).levels
+            answered[name] = Column(column.kind, column.ways, levels=declared, seen=column.seen)
+        return answered
+
+    if all(column.kind == TRUTH for column in columns.values()):
+        return {k: Column(x.kind, x.ways, levels=(True, False)) for k, x in columns.items()}
+    seen = {column.levels or column.choices for column in columns.values()}
+    default = as_yaml(*seen)[1:-1] if len(seen) == 1 else ""
+    return _ask("    levels, separated by commas, such as low, high", parsed, default or None)
+
+
+def _leave_out(columns: Columns) -> dict[str, Column]:
+    return {k: replace(x, left_out=x.left_out or "by choice") for k, x in columns.items()}
+
+
+_ANSWERS: dict[str, Callable[[Columns], dict[str, Column]]] = {
+    NUMBERS: _ask_bounds,
+    LEVELS: _ask_levels,
+    _SKIP: _leave_out,
+}
+
+
+def _as_number(text: str) -> float | None:
+    """The text as a number; None if it is not one, or is not the usual spelling of it (007)."""
+    with contextlib.suppress(ValueError):
+        number = float(text)
+        if math.isfinite(number) and format(number, ".17g") == text:
+            return number
+    return None
 
 
 def _runs(columns: Columns) -> list[tuple[str, list[str]]]:
@@ -534,8 +478,66 @@ def _runs(columns: Columns) -> list[tuple[str, list[str]]]:
     found = []
     for (label, _), members in groupby(columns, alike):
         names = list(members)
-        if label and len(names) >= _LEAST_IN_RUN:
-            found.append((label, names))
-        else:
-            found += [(name, [name]) for name in names]
+        together = bool(label) and len(names) >= _LEAST_IN_RUN
+        found += [(label, names)] if together else [(name, [name]) for name in names]
     return found
+
+
+def _budget(draft: Draft) -> str:
+    place = f"of one {draft.per} of rows" if draft.per is not None else "together"
+    return f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases {place}"
+
+
+def _with_budget(draft: Draft, answer: str) -> Draft:
+    epsilon, delta = _two_numbers(answer, "3 1e-6")
+    limit = 1 / (draft.persons or draft.rows or 1)
+    if delta >= limit:
+        raise wordings.delta_too_large("persons" if draft.persons else "rows", limit)
+    parse(Budget, {"epsilon": epsilon, "delta": delta}, "budget", RequestError)
+    first = min(draft.release_epsilon, epsilon)
+    return replace(draft, epsilon=epsilon, delta=delta, release_epsilon=first)
+
+
+def _release(draft: Draft) -> str:
+    place = "the first release" if draft.dates is None else "all weeks of a year together"
+    return f"epsilon={draft.release_epsilon:g}, for {place}"
+
+
+def _with_release(draft: Draft, answer: str) -> Draft:
+    most, example = draft.epsilon or 1e3, "0.5, with a decimal point"
+    return replace(draft, release_epsilon=_number(answer, float, example, 1e-4, most))
+
+
+PARTS = {
+    "title": _text("title", "Title of the data set"),
+    "curator": _text("curator", "Curator: who is responsible for it"),
+    "version": replace(
+        _text("version", "Version: a public label of the data"),
+        applies=lambda draft: draft.dates is None,
+    ),
+    "decimals": _Part(
+        _decimals,
+        _question("Decimal mark: point, as in 1.5, or comma, as in 1,5", _with_decimals, _decimals),
+        applies=lambda draft: "decimal" in draft.format,
+    ),
+    "grows": _Part(_growth, _ask_growth, lambda draft: not draft.is_series),
+    "protects": _Part(_protection, _ask_unit, lambda draft: not draft.is_series),
+    "rows": _Part(_rows, _ask_rows),
+    "columns": _Part(_columns, _ask_columns),
+    "budget": _Part(
+        _budget,
+        _question(
+            "Epsilon and delta of the budget, for all releases",
+            _with_budget,
+            lambda draft: f"{draft.epsilon:g} {draft.delta:g}",
+        ),
+    ),
+    "release": _Part(
+        _release,
+        _question(
+            "Epsilon of the first release",
+            _with_release,
+            lambda draft: f"{draft.release_epsilon:g}",
+        ),
+    ),
+}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
 import math
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -19,7 +21,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families
 from gramercy.schemas.column import MAX_COLUMNS
 from gramercy.schemas.database import SQLITE, DatabaseTable
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import nfc, parse
 from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.notation import Decimal
@@ -37,6 +39,7 @@ from gramercy.schemas.periods import (
 )
 from gramercy.schemas.request import PERIOD
 from gramercy.schemas.source import AnySource, CsvFormat, Files
+from gramercy.tables.formats.conversion import command_for_sheet
 from gramercy.tables.formats.csv_format import ANY_TEXT, look_like_data
 from gramercy.tables.formats.first_lines import detect_format
 from gramercy.tables.formats.reader import schema_of
@@ -76,13 +79,11 @@ class Draft:
     decimal: Decimal | None = None  # the decimal mark, once it is known
     # the URL of the database, if `source` is the name of a table in one
     database: str | None = None
-    # the column with the date of a row, if the table grows; and those that may be it
-    dates: str | None = None
-    date_columns: tuple[str, ...] = ()
-    constants: str = ""  # the version of the release with the constants of a growing table
+    dates: str | None = None  # the column with the date of a row, if the table grows
     found: str = ""  # what is above the header of a CSV file, in words
     chosen: bool = False  # whether the steward has named the columns
     looked: bool = False  # whether rows were looked at
+    counted: int | None = None  # the number of rows in the table; private until it is accepted
 
     def growing(self, dates: str) -> Draft:
         """The draft for a table that grows by rows with these dates: a release every week.
@@ -95,7 +96,6 @@ class Draft:
             dates=dates,
             per="year",
             version=PERIOD,
-            constants=f"{last_complete('year', datetime.date.today())}-constants",
             neighbours=Neighbours.ADD_REMOVE,
             rows=None,
             unit=None,
@@ -111,9 +111,24 @@ class Draft:
 
     def not_growing(self) -> Draft:
         """The draft for a table that does not grow."""
-        today = datetime.date.today().isoformat()
-        relation = Neighbours.REPLACE_ONE
-        return replace(self, dates=None, per=None, version=today, neighbours=relation, rows=None)
+        return replace(
+            self,
+            dates=None,
+            per=None,
+            version=datetime.date.today().isoformat() if self.dates else self.version,
+            neighbours=Neighbours.REPLACE_ONE,
+            rows=self.counted,
+        )
+
+    @property
+    def constants(self) -> str:
+        """The version of the release with the constants of a growing table."""
+        return f"{last_complete('year', datetime.date.today())}-constants"
+
+    @property
+    def date_columns(self) -> list[str]:
+        """The columns that may have the dates of rows."""
+        return [k for k, each in self.columns.items() if may_have_dates(k, each.kind)]
 
     @property
     def table(self) -> AnySource:
@@ -136,19 +151,31 @@ class Draft:
     @property
     def candidates(self) -> dict[str, Column]:
         """The columns that can be published: not that of persons, nor that of dates."""
-        others = {self.unit, self.dates}
-        return {k: each for k, each in self.columns.items() if each.ways and k not in others}
+        return {k: each for k, each in self._others.items() if each.ways}
 
     @property
     def published(self) -> dict[str, Column]:
         """The columns that are to be published."""
-        return {name: each for name, each in self.candidates.items() if not each.left_out}
+        return {k: each for k, each in self._others.items() if each.ways and not each.left_out}
 
     @property
     def left_out(self) -> dict[str, Column]:
         """The columns that are not, each with the reason."""
-        others = {self.unit, self.dates}
-        return {k: each for k, each in self.columns.items() if each.left_out and k not in others}
+        return {k: each for k, each in self._others.items() if each.left_out}
+
+    @property
+    def _others(self) -> dict[str, Column]:
+        return {k: each for k, each in self.columns.items() if k not in {self.unit, self.dates}}
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the matrix, without the intercept."""
+        return sum(len(each.levels or [None]) for each in self.published.values())
+
+    @property
+    def is_series(self) -> bool:
+        """Whether each period has files of its own, so that rows are protected."""
+        return self.per is not None and self.dates is None
 
     def with_columns(self, columns: Mapping[str, Column]) -> Draft:
         """The draft with other proposals for some columns."""
@@ -174,6 +201,7 @@ def draft(
     span, today = span_of(table), datetime.date.today()
     written, found = None, ""
     if database is None:
+        _check_no_sheet(Path(table))
         source, written, found = detect_format(glob_of_any_period(table), chosen or ())
     else:
         path = database.removeprefix(SQLITE)
@@ -182,9 +210,15 @@ def draft(
         present = with_period(table, span, last_complete(span, today)) if span else table
         source = open_source(_database_table(database, present))
     schema = schema_of(source)
-    if dates is not None:
-        dates = nfc(dates)
-        check_dates(dates, table, span, schema)
+    dates = None if dates is None else nfc(dates)
+    if dates is not None and span is not None:
+        raise families.DRAFT(
+            "--grows cannot be used with placeholders in {table}: each {span} has files of its "
+            "own.",
+            "Remove --grows; docs/how-to/growing-tables.md says how files decide about steps.",
+            table=table,
+            span=span,
+        )
     if chosen is None and not source.states_names and look_like_data(schema):
         raise families.DRAFT(
             "The first line of {table} may be a row instead of column names: it has a number, a "
@@ -192,13 +226,18 @@ def draft(
             "Add a first line with names; or, if these are names, list them with --columns.",
             table=table,
         )
-    for column in chosen or ():
+    for column in [*(chosen or ()), *(() if dates is None else (dates,))]:
         if column not in schema:
+            remedy = "Spell it as its header does; put a name with a comma in double quotes."
+            if chosen is None:  # else the header, which may be a row, was not looked at
+                known = ", ".join(most_similar_first(column, schema))
+                remedy = f"Columns, most similar first: {known}."
             raise families.DRAFT(
-                "--columns: {table} does not have a column '{column}'.",
-                "Spell it as its header or schema does; put a name with a comma in double quotes.",
+                "{table} does not have a column '{column}'.",
+                "{remedy}",
                 column=column,
                 table=table,
+                remedy=remedy,
             )
     if chosen is not None:  # the others are neither published nor mentioned
         schema = {name: schema[name] for name in [*chosen, dates] if name is not None}
@@ -210,8 +249,7 @@ def draft(
         columns={k: propose(k, kind, chosen=chosen is not None) for k, kind in schema.items()},
         per=span,
         neighbours=Neighbours.ADD_REMOVE if span else Neighbours.REPLACE_ONE,
-        version=_version(table, span, source) if span else today.isoformat(),
-        date_columns=tuple(k for k, kind in schema.items() if may_have_dates(k, kind) and not span),
+        version=_version(table, span, source),
         found=found,
         chosen=chosen is not None,
     )
@@ -233,16 +271,29 @@ def draft(
 
 
 def find_series(table: str) -> tuple[str, int] | None:
-    """The table with placeholders, and the number of its files, if a file is one of a series.
+    """The table with placeholders, and the number of its periods, if its files are a series.
 
-    A series are files whose names differ only in a year, quarter, month, week or day.
+    A series are files whose names differ only in a year, quarter, month, week or day. A file is one
+    of them; of a folder or a glob, all files are.
     """
     path = os.path.expanduser(table)
-    marked = None if span_of(table) or not os.path.isfile(path) else with_placeholders(path)
-    if marked is None:
+    if span_of(table) or "://" in path or not path.strip():
         return None
-    labels = _labels(marked, open_source(glob_of_any_period(marked)))
-    return (marked, len(labels)) if len(labels) > 1 else None
+    with contextlib.suppress(TableError):  # the draft will show it
+        named = [path]
+        if not os.path.isfile(path):
+            named = [each.path for each in _any_csv(path).files]
+            named = named if os.path.isabs(path) else list(map(os.path.relpath, named))
+        marked = with_placeholders(named[-1])
+        if marked is not None and {*map(with_placeholders, named)} == {marked}:
+            labels = _labels(marked, _any_csv(glob_of_any_period(marked)))
+            return (marked, len(labels)) if len(labels) > 1 else None
+    return None
+
+
+def _any_csv(path: str) -> Source:
+    """Files whose format is not known yet."""
+    return open_source(Files(path=path, separator=","))
 
 
 def _labels(table: str, source: Source) -> set[str]:
@@ -254,29 +305,26 @@ def _labels(table: str, source: Source) -> set[str]:
     return {label_of(span, day) for day in days if day is not None}
 
 
-def _version(table: str, span: Span, source: Source) -> str:
-    """The last period that is complete and has a file; else the last one that has a file."""
-    last, labels = last_complete(span, datetime.date.today()), _labels(table, source)
+def _version(table: str, span: Span | None, source: Source) -> str:
+    """The last period that is complete and has a file, or the last one with a file; else today."""
+    today = datetime.date.today()
+    if span is None:
+        return today.isoformat()
+    last, labels = last_complete(span, today), _labels(table, source)
     return max([label for label in labels if label <= last] or labels or [last])
 
 
-def check_dates(column: str, table: str, span: Span | None, schema: Mapping[str, str]) -> None:
-    """Refuse a column of dates that is not in the table, or where names of files have the dates."""
-    if span is not None:
-        raise families.DRAFT(
-            "--grows cannot be used with placeholders in {table}: each {span} has files of its "
-            "own.",
-            "Remove --grows; docs/how-to/growing-tables.md says how files decide about steps.",
-            table=table,
-            span=span,
-        )
-    if column not in schema:
-        raise families.DRAFT(
-            "--grows: {table} does not have a column '{column}'.",
-            "Columns, most similar first: {similar}.",
-            column=column,
-            table=table,
-            similar=", ".join(most_similar_first(column, schema)),
+def _check_no_sheet(path: Path) -> None:
+    """Refuse a workbook with the command that converts it, and the row that names its columns."""
+    target = path.with_suffix(".parquet")
+    command = command_for_sheet(path, target) if path.is_file() else None
+    if command is not None:
+        raise families.SOURCE(
+            "{file}: not a .csv, .csv.gz or .parquet file.",
+            "Run '{command}', then 'gramercy new {target}'.",
+            file=str(path),
+            command=command,
+            target=shlex.quote(str(target)),
         )
 
 

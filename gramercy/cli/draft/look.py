@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -17,47 +18,51 @@ from numpy.typing import NDArray
 
 from gramercy.cli.draft.drafting import Draft
 from gramercy.cli.draft.proposals import DATE, IS_DATE, LEVELS, NUMBERS, Column, Level, names_code
+from gramercy.pipeline.validation.mistakes import (
+    SampledColumn,
+    are_dates,
+    is_identifier,
+    sample_of,
+)
 from gramercy.pipeline.validation.notations import Texts, misread
 from gramercy.pipeline.validation.sentinels import sentinels
 from gramercy.schemas.column import MISSING
-from gramercy.schemas.notation import NumberNotation
+from gramercy.schemas.column import Column as Bounds
 from gramercy.schemas.periods import glob_of_any_period, with_period
 from gramercy.schemas.source import CsvFormat, at_location
-from gramercy.tables.formats.raw_sample import MOST_FILES, raw_samples
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.formats.values import IS_TEXT, TEXT, TRUTH, Numbers
+from gramercy.tables.formats.values import TEXT, TRUTH
 
-_ROWS, _CELLS = 40_000, 4_000_000  # that are looked at, of all files together
 _LEAST_ROWS = 10  # with a level
 _MOST_LEVELS, _MOST_CODES = 20, 10  # of text, and of numbers
 _MOST = 0.95  # of the cells that are not missing
 _ALL_DIFFERENT, _LEAST_CELLS = 0.98, 100
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
 _ZERO_IN_FRONT, _IN_DIGITS = re.compile(r"0[0-9]+"), re.compile(r"[0-9]+")
 _LETTERS_AND_DIGITS = re.compile(r"[^\W\d_]+[-_]?[0-9]+")
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 
 
 @dataclass(frozen=True, repr=False)
-class _Sampled:
+class _Cells:
     """The sampled cells of a column that are not missing. Private."""
 
-    texts: list[str]  # of those that are stored as text
-    numbers: NDArray[np.float64]  # of those that are numbers
+    column: SampledColumn = field(repr=False)
 
-    @classmethod
-    def of(cls, arrays: Sequence[pa.Array], notation: NumberNotation) -> _Sampled:
-        """The cells of all files."""
-        found = [Numbers(notation).floats(each) for each in arrays]
-        numbers = np.concatenate([np.empty(0), *found])
-        stored = [each for each in map(_decoded, arrays) if any(f(each.type) for f in IS_TEXT)]
-        texts = [text.strip() for each in stored for text in each.drop_null().to_pylist()]
-        return cls([x for x in texts if x not in MISSING], numbers[np.isfinite(numbers)])
+    @cached_property
+    def texts(self) -> list[str]:
+        """Those that are stored as text."""
+        texts = map(str.strip, self.column.texts.drop_null().to_pylist())
+        return [text for text in texts if text not in MISSING]
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """Those that are numbers."""
+        return self.column.numbers[np.isfinite(self.column.numbers)]
 
     @property
-    def size(self) -> int:
-        """The number of cells."""
-        return max(len(self.texts), len(self.numbers))
+    def are_words(self) -> bool:
+        """Whether most of them are texts that are no numbers."""
+        return 2 * len(self.numbers) <= len(self.texts) > 0
 
     def most_match(self, pattern: re.Pattern[str]) -> bool:
         """Whether most of the texts are of a form."""
@@ -73,27 +78,25 @@ def look(draft: Draft) -> Draft:
     else:  # tables of a database are not read together
         place = with_period(draft.source, draft.per, draft.version)
     source = open_source(at_location(draft.table, place))
-    files = min(len(source.files), MOST_FILES)
-    most = max(1, min(_ROWS // files, _CELLS // (files * len(names))))
-    tables = [sample.cells for sample in raw_samples(source, names, most)]
-    arrays = {
-        name: [x for t in tables if name in t.column_names for x in t[name].chunks]
-        for name in names
-    }
+    samples = [each.cells for each in sample_of(source, names)]
     written = draft.written or CsvFormat()
+
+    def cells(name: str) -> _Cells:
+        stored = [t[name].combine_chunks() for t in samples if name in t.column_names]
+        return _Cells(SampledColumn(name, Bounds(), stored, written))
+
     # Identifiers and free text say nothing about numbers, and could pass on a part of a cell.
     plain = [k for k in names if not draft.columns[k].left_out or draft.columns[k].example]
-    stored = {name: _Sampled.of(arrays[name], written) for name in plain}
+    sampled = {name: cells(name) for name in plain}
     texts = [
-        Texts.of(name, pa.array(cells.texts, pa.string()), written.notation)
-        for name, cells in stored.items()
-        if _may_be_numbers(cells)
+        Texts.of(name, pa.array(each.texts, pa.string()), written)
+        for name, each in sampled.items()
+        if _may_be_numbers(each)
     ]
     for found in misread(texts, draft.table):
         if found.keys is not None:
             written = written.model_copy(update=dict(found.keys))
-    sampled = {name: _Sampled.of(arrays[name], written) for name in names}
-    columns = {name: _proposal(name, draft.columns[name], sampled[name]) for name in names}
+    columns = {name: _proposal(name, draft.columns[name], cells(name)) for name in names}
     if draft.chosen:  # the steward knows better
         columns = {name: each for name, each in columns.items() if not each.left_out}
     changed = None if written == CsvFormat() else written
@@ -101,7 +104,7 @@ def look(draft: Draft) -> Draft:
     return replace(drafted, written=changed, decimal=written.decimal, looked=True)
 
 
-def _may_be_numbers(cells: _Sampled) -> bool:
+def _may_be_numbers(cells: _Cells) -> bool:
     """Whether most cells have digits, and they are neither few different texts nor like P0001."""
     if cells.most_match(_LETTERS_AND_DIGITS):
         return False
@@ -109,42 +112,25 @@ def _may_be_numbers(cells: _Sampled) -> bool:
     return 2 * with_digits > len(cells.texts) and _levels(cells.texts, _MOST_LEVELS) is None
 
 
-def _proposal(name: str, column: Column, cells: _Sampled) -> Column:
+def _proposal(name: str, column: Column, cells: _Cells) -> Column:
     """What the first rule says that applies; else the column as it was proposed."""
-    if cells.size < _LEAST_ROWS or column.kind == TRUTH:
+    if max(len(cells.texts), len(cells.numbers)) < _LEAST_ROWS or column.kind == TRUTH:
         return column
-    return next((found for rule in _RULES if (found := rule(name, column, cells))), column)
-
-
-def _dates(name: str, column: Column, cells: _Sampled) -> Column | None:
-    if not cells.most_match(_ISO):
-        return None
-    return replace(column, left_out=IS_DATE, example=DATE)
-
-
-def _all_different(name: str, column: Column, cells: _Sampled) -> Column | None:
-    """Texts of which hardly any occurs twice; so numbers, if they count rows or are as long."""
-    found: Sequence[Level] = cells.texts or cells.numbers.tolist()
-    if len(found) < _LEAST_CELLS or len({*found}) < _ALL_DIFFERENT * len(found):
-        return None
-    numbers = cells.numbers
-    if len(numbers) >= _MOST * len(found):
-        lengths = {len(f"{abs(x):.0f}") for x in numbers}
-        counts_rows = bool((np.diff(numbers) > 0).all())
-        is_long = len(lengths) == 1 and max(lengths) > 5
-        if (numbers != np.round(numbers)).any() or not (counts_rows or is_long):
-            return None
-    return replace(
-        column, left_out="nearly all cells are different, as of an identifier", example=""
-    )
-
-
-def _text_levels(name: str, column: Column, cells: _Sampled) -> Column | None:
-    """Few texts, of truth values or others; also digits with zeros in front."""
+    if are_dates(cells.column):
+        return replace(column, left_out=IS_DATE, example=DATE)
+    is_different = len({*cells.texts}) >= _ALL_DIFFERENT * max(len(cells.texts), _LEAST_CELLS)
+    if is_identifier(cells.column) or (cells.are_words and is_different):
+        reason = "nearly all cells are different, as of an identifier"
+        return replace(column, left_out=reason, example="")
     are_codes = cells.most_match(_IN_DIGITS) and any(map(_ZERO_IN_FRONT.fullmatch, cells.texts))
-    if not cells.texts or (2 * len(cells.numbers) > len(cells.texts) and not are_codes):
-        return None
-    levels = _levels(cells.texts, _MOST_LEVELS)
+    if cells.are_words or are_codes:
+        return _of_texts(column, cells.texts, are_codes=are_codes)
+    return _of_numbers(name, column, cells.numbers)
+
+
+def _of_texts(column: Column, texts: Sequence[str], *, are_codes: bool) -> Column:
+    """Few texts, of truth values or others; also digits with zeros in front."""
+    levels = _levels(texts, _MOST_LEVELS)
     if levels is None:
         why = "codes with zeros in front" if are_codes else "text with many different cells"
         reason = f"{why}: list levels, and remove the first '#'"
@@ -153,11 +139,8 @@ def _text_levels(name: str, column: Column, cells: _Sampled) -> Column | None:
     return replace(column, levels=(True, False) if is_truth else levels, left_out="", seen=True)
 
 
-def _numbers(name: str, column: Column, cells: _Sampled) -> Column | None:
+def _of_numbers(name: str, column: Column, numbers: NDArray[np.float64]) -> Column:
     """Codes for missing values, and few whole numbers, which are levels if they are codes."""
-    numbers = cells.numbers
-    if 2 * len(numbers) < cells.size:
-        return None
     if column.kind == TEXT:  # numbers that are stored as text
         column = replace(column, ways=(NUMBERS, LEVELS), left_out="", example="", seen=True)
     codes = tuple(each.value for each in sentinels(numbers))
@@ -170,21 +153,9 @@ def _numbers(name: str, column: Column, cells: _Sampled) -> Column | None:
     return replace(column, missing=codes, choices=levels, seen=True)
 
 
-_RULES: tuple[Callable[[str, Column, _Sampled], Column | None], ...] = (
-    _dates,
-    _all_different,
-    _text_levels,
-    _numbers,
-)
-
-
 def _levels(cells: Sequence[Level], most: int) -> tuple[Level, ...] | None:
     """The values that many rows have, if they are few and nearly all cells have one."""
     counts = Counter(cells)
     levels = sorted(x for x, rows in counts.items() if rows >= _LEAST_ROWS)
     covered = sum(counts[level] for level in levels)
     return tuple(levels) if len(levels) <= most and covered >= _MOST * len(cells) > 0 else None
-
-
-def _decoded(cells: pa.Array) -> pa.Array:
-    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells

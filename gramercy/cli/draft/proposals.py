@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gramercy.schemas.column import INTERCEPT
+from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.model import has_unprintable
 from gramercy.tables.formats.reader import MIXED, PARTIAL
 from gramercy.tables.formats.values import ANY, DOUBLE, TEXT, TRUTH, WHOLE
@@ -16,7 +16,7 @@ NUMBERS, LEVELS = "numbers", "levels"
 Level = bool | float | str
 
 _MAX_NAME_LENGTH = 1000  # characters that a key in YAML can have
-_WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|[0-9]+")
+_WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])")
 _PERSONS = {
     *("patient", "person", "subject", "participant", "respondent", "client", "customer"),
     *("member", "user", "student", "pupil", "employee", "household", "case", "mrn", "pid"),
@@ -46,8 +46,6 @@ _CODES = {
 _NUMBER_WORDS = {"no", "nr", "num", "number", "main", "primary"}
 DATE = "{unit: days since 1970-01-01, lower: 1900-01-01, upper: 2030-01-01}"
 IS_DATE = "dates: remove the first '#' to publish them as numbers"
-_PLAIN = re.compile(r"(?:\.{0,2}/)*[^\W\d_](?:[\w ./()*=-]*[\w)*])?")
-_READ_AS_OTHER = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
 @dataclass(frozen=True)
@@ -74,17 +72,38 @@ class Column:
         """Its value in the contract, with a comment."""
         if self.left_out:
             return f"{self.example}  # {self.left_out}" if self.example else self.left_out
-        title = _TITLES.get(self.kind, "")
-        levels = f"levels {yaml_text(self.choices)} instead, if they are codes" * bool(self.choices)
-        notes = [title, "from its rows" * (self.seen and not self.choices), levels]
+        levels = f"levels {as_yaml(self.choices)} instead, if they are codes" * bool(self.choices)
+        notes = [_TITLES.get(self.kind), "from its rows" * (self.seen and not levels), levels]
         comment = "; ".join(filter(None, notes))
         if self.levels is not None or NUMBERS not in self.ways:
-            text = f"{{levels: {yaml_text(self.levels)}}}"
+            text = f"{{levels: {written(self.levels)}}}"
         else:
-            codes = f", missing: {yaml_text(self.missing)}" * bool(self.missing)
-            lower, upper = yaml_scalar(self.lower), yaml_scalar(self.upper)
-            text = f"{{lower: {lower}, upper: {upper}{codes}}}"
+            codes = f", missing: {as_yaml(self.missing)}" * bool(self.missing)
+            text = f"{{lower: {written(self.lower)}, upper: {written(self.upper)}{codes}}}"
         return f"{text}  # {comment}" if comment else text
+
+    @property
+    def in_words(self) -> str:
+        """How it is published."""
+        if self.left_out:
+            return f"left out ({re.split('[:;]', self.left_out)[0]})"
+        if self.levels is not None:
+            return f"as levels {_listed(self.levels)}"
+        bounds = "without bounds"
+        if self.lower is not None and self.upper is not None:
+            bounds = f"from {self.lower:g} to {self.upper:g}"
+        codes = f", with {len(self.missing)} codes for missing values" * bool(self.missing)
+        levels = f"; if they are codes, as levels {_listed(self.choices)}" * bool(self.choices)
+        return f"as numbers {bounds}{codes}{levels}"
+
+
+def written(value: object) -> str:
+    """A value in a contract; empty for None, which the steward fills in."""
+    return "" if value is None else as_yaml(value)
+
+
+def _listed(levels: tuple[Level, ...]) -> str:
+    return as_yaml(levels)[1:-1]
 
 
 _WAYS = {
@@ -100,14 +119,12 @@ def propose(name: str, kind: str, *, chosen: bool = False) -> Column:
     Codes that are numbers, such as 1 and 2 for a sex, are not proposed as numbers: their means and
     correlations would mean nothing.
     """
-    reason, example = _obstacle(name, kind), ""
-    if not reason and _has_dates(kind):
-        reason, example = IS_DATE, DATE
-    if reason:
-        return Column(kind, ways=(), left_out=reason, example=example)
+    if reason := _obstacle(name, kind):
+        return Column(kind, (), reason)
+    if _has_dates(kind):
+        return Column(kind, (), IS_DATE, DATE)
     levels = (True, False) if kind == TRUTH else None
-    if not chosen:
-        reason, example = _doubt(name, kind)
+    reason, example = ("", "") if chosen else _doubt(name, kind)
     return Column(kind, _WAYS[kind], reason, example, levels=levels)
 
 
@@ -117,24 +134,24 @@ def _obstacle(name: str, kind: str) -> str:
         return "its name has a control character"
     if not name or name != name.strip():
         return "its name is empty or has blanks around it"
-    if len(yaml_scalar(name)) > _MAX_NAME_LENGTH:
+    if len(as_yaml(name)) > _MAX_NAME_LENGTH:
         return f"its name is longer than {_MAX_NAME_LENGTH} characters"
     if name == INTERCEPT:
         return "its name is reserved for the intercept"
     if kind in {MIXED, PARTIAL}:
         return kind
-    is_date = _has_dates(kind)
-    return "" if kind in _WAYS or is_date else f"neither numbers nor text ({kind})"
+    is_known = kind in _WAYS or _has_dates(kind)
+    return "" if is_known else f"neither numbers nor text ({kind})"
 
 
 def _doubt(name: str, kind: str) -> tuple[str, str]:
     """Why a column should not be published as it is, and how it could be; empty without doubt."""
-    words = [word for word in _words(name) if not word.isdigit()]
+    words = {*_words(name)}
     if names_identifier(name):
         return "named like an identifier or a row number; declare it if it is not", ""
-    if {*words} & _DATES and kind in {TEXT, ANY}:
+    if words & _DATES and kind in {TEXT, ANY}:
         return IS_DATE, DATE
-    if {*words} & (_DATES | _TEXTS):
+    if words & (_DATES | _TEXTS):
         return "named like a date or free text; declare it if it is not", ""
     if kind == TEXT:
         return "text: list its levels, and remove the first '#'", "{levels: [A, B]}"
@@ -145,7 +162,7 @@ def _doubt(name: str, kind: str) -> tuple[str, str]:
 
 def names_code(name: str) -> bool:
     """Whether a column is named like one of codes, such as sex, ward or icd10."""
-    words = [word for word in _words(name) if not word.isdigit()]
+    words = _words(name)
     while words[1:] and words[-1] in _NUMBER_WORDS:
         words.pop()
     return bool(words) and words[-1] in _CODES
@@ -153,7 +170,7 @@ def names_code(name: str) -> bool:
 
 def names_identifier(name: str) -> bool:
     """Whether a column is named like an identifier or a row number."""
-    words = [word for word in _words(name) if not word.isdigit()]
+    words = _words(name)
     is_number = bool({*words} & _ROW_NUMBERS) and {*words} <= _ROW_NUMBERS | {"level"}
     return is_number or bool(words and words[-1] in _IDENTIFIERS)
 
@@ -177,28 +194,3 @@ def _has_dates(kind: str) -> bool:
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
-
-
-def yaml_text(value: Level | Sequence[Level] | None) -> str:
-    """A scalar or a list of them in YAML."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return yaml_scalar(value)
-    return f"[{', '.join(map(yaml_scalar, value))}]"
-
-
-def yaml_scalar(value: Level | None) -> str:
-    """A text, a number, a truth value or nothing as YAML on one line; parsing returns the value."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        is_whole = math.isfinite(value) and value == int(value) and abs(value) < 1e15
-        return str(int(value)) if is_whole else repr(value)
-    if _PLAIN.fullmatch(value) and value.isprintable() and value.lower() not in _READ_AS_OTHER:
-        return value
-    characters = (
-        f"\\{each}" if each in '"\\' else each if each.isprintable() else f"\\U{ord(each):08x}"
-        for each in value
-    )
-    return f'"{"".join(characters)}"'

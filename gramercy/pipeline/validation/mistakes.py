@@ -221,7 +221,7 @@ def _as_stored(column: SampledColumn, value: float) -> str:
 
 def _notations(table: SampledTable) -> Iterator[Notice]:
     """Numbers in another notation than the contract states."""
-    shown = [column for column in table.numeric if not _are_dates(column)]
+    shown = [column for column in table.numeric if not are_dates(column)]
     texts = [Texts.of(column.name, column.texts, column.notation) for column in shown]
     for found in misread(texts, table.contract.source):
         yield _misread(found)
@@ -303,7 +303,7 @@ def _dates(table: SampledTable) -> Iterator[Notice]:
     """Dates in columns of numbers."""
     published = (each for each in table.numeric if each.name in table.contract.columns)
     for column in published:
-        as_text = _are_dates(column)
+        as_text = are_dates(column)
         if as_text or _are_numbers_of_dates(column.numbers):
             yield families.MANY_CELLS(
                 "{columns}: the cells look like {shape}: dates, which are not read as numbers, or "
@@ -321,7 +321,8 @@ _ISO = r"^\s*\d{4}-\d\d-\d\d([T ].*)?$"
 _MOSTLY = 0.9
 
 
-def _are_dates(column: SampledColumn) -> bool:
+def are_dates(column: SampledColumn) -> bool:
+    """Whether most of the cells are dates such as 2026-11-23."""
     texts = column.texts.drop_null()
     if len(texts) < _FEW_ROWS:
         return False
@@ -402,7 +403,7 @@ _ID_NAME = re.compile(
 
 def _identifiers(table: SampledTable) -> Iterator[Notice]:
     """Columns of numbers or levels of which nearly every cell is different."""
-    names = tuple(column.name for column in table.columns.values() if _is_identifier(column))
+    names = tuple(column.name for column in table.columns.values() if is_identifier(column))
     if names:
         yield families.MANY_CELLS(
             "Nearly every cell is different, as of an identifier, in: {columns}.",
@@ -414,7 +415,8 @@ def _identifiers(table: SampledTable) -> Iterator[Notice]:
         )
 
 
-def _is_identifier(column: SampledColumn) -> bool:
+def is_identifier(column: SampledColumn) -> bool:
+    """Whether nearly every cell is different, and numbers count rows or are as long."""
     known = column.codes[column.codes >= 0]
     if known.size < 100 or len(np.unique(known)) < 0.98 * known.size:
         return False
@@ -569,7 +571,7 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
     for column in table.columns.values():
         declared = column.declared.categories
         unknown = column.present & np.isnan(column.numbers)
-        if declared is None or not unknown.any() or _is_identifier(column):
+        if declared is None or not unknown.any() or is_identifier(column):
             continue
         cells = Counter[str]()
         for each, kept in zip(column.cells, np.split(unknown, _ends(column.cells)), strict=True):

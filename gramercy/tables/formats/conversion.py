@@ -8,6 +8,7 @@ release does neither, so it reads only formats that state their types, or none.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import datetime
 import io
@@ -15,6 +16,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
@@ -134,6 +136,17 @@ def is_convertible(name: str) -> bool:
     return _suffix(name) in _KINDS
 
 
+def command_for_sheet(path: Path, target: Path) -> str | None:
+    """The command that converts the first sheet of a workbook; None if the file is not one."""
+    if _KINDS.get(_suffix(path.name)) is not _SHEET:
+        return None
+    likely = 1
+    with contextlib.suppress(Exception):  # the command will say what is wrong with the file
+        likely = _row_of_names(_sheet(path, None)[0].to_python(False, _FIRST_ROWS))
+    command = f"gramercy convert {shlex.quote(str(path))} {shlex.quote(str(target))}"
+    return f"{command} --header {likely}" if likely > 1 else command
+
+
 def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a new file that only its owner may read; an existing one is an `OSError`."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -148,7 +161,8 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 # Kinds of files.
 
 
-def _rows_of_sheet(path: Path, reading: Reading) -> Columns:
+def _sheet(path: Path, name: str | None) -> tuple[Any, str]:
+    """A sheet, or the first visible one, and its name."""
     from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
     try:
@@ -158,13 +172,18 @@ def _rows_of_sheet(path: Path, reading: Reading) -> Columns:
         raise _conversion_failed(str(path), reason, "Save it again, without a password.") from None
     sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
     shown = [each.name for each in sheets if each.visible == SheetVisibleEnum.Visible]
-    chosen = shown[0] if reading.sheet is None and shown else reading.sheet
+    chosen = shown[0] if name is None and shown else name
     if chosen is None or chosen not in [each.name for each in sheets]:
         named = ", ".join(repr(each.name) for each in sheets)
         missing = "no visible sheet" if chosen is None else f"no sheet '{chosen}'"
         raise _conversion_failed(str(path), missing, f"Name one by --sheet: {named}.")
-    rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
-    return _under_header(path, rows, reading, f"sheet '{chosen}': ")
+    return book.get_sheet_by_name(chosen), chosen
+
+
+def _rows_of_sheet(path: Path, reading: Reading) -> Columns:
+    sheet, name = _sheet(path, reading.sheet)
+    rows = sheet.to_python(skip_empty_area=False)
+    return _under_header(path, rows, reading, f"sheet '{name}': ")
 
 
 def _rows_of_text(path: Path, reading: Reading) -> Columns:
@@ -197,13 +216,12 @@ def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: st
     """The columns below the header; rows without any cell are left out."""
     above = reading.header or (0 if reading.names else 1)
     stated = rows[above - 1] if 0 < above <= len(rows) else []
-    used = [sum(cell not in {"", None} for cell in row) for row in rows[:_FIRST_ROWS]]
-    if reading.header is None and not reading.names and used and 2 * used[0] <= max(used):
-        widest = used.index(max(used)) + 1
+    likely = _row_of_names(rows)
+    if reading.header is None and not reading.names and likely > 1:
         raise _conversion_failed(
             str(path),
-            f"{place}row 1 has {used[0]} of {max(used)} cells, and row {widest} has all",
-            f"If row {widest} names the columns, add: --header {widest}. If row 1 does: --header 1",
+            f"{place}row 1 has at most half as many cells as row {likely}",
+            f"If row {likely} names the columns, add: --header {likely}. If row 1 does: --header 1",
         )
     names = list(reading.names) or [" ".join(_text(cell).split()) for cell in stated]
     if not any(names):
@@ -222,6 +240,12 @@ def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: st
             )
     for k, name in enumerate(names):
         yield name, [row[k] if k < len(row) else None for row in below]
+
+
+def _row_of_names(rows: Sequence[Cells]) -> int:
+    """The number of the row that seems to name the columns: the first, unless it is a title."""
+    used = [sum(cell not in {"", None} for cell in row) for row in rows[:_FIRST_ROWS]] or [0]
+    return used.index(max(used)) + 1 if 2 * used[0] <= max(used) else 1
 
 
 def _json(path: Path, reading: Reading) -> Columns:

@@ -214,10 +214,10 @@ def column_types(file: SourceFile) -> dict[str, str]:
 
 
 def count_rows(source: Source) -> int | None:
-    """Number of rows that a release would read; None if counting would take long.
+    """Number of rows that a release would count; None if counting would take long.
 
     Footers of Parquet files state it. Other files are read, if they are local and small. Malformed
-    lines do not count. None for a table that is copied before its rows are read.
+    lines count, as rows without values. None for a table that is copied before its rows are read.
     """
     if any(isinstance(file.format, CopiedFormat) for file in source.files):
         return None
@@ -232,5 +232,7 @@ def count_rows(source: Source) -> int | None:
 
 def _count(source: Source, file: SourceFile) -> int:
     name = next(name for name in column_types(file) if name not in file.partition_values)
-    read = cell_batches(replace(source, files=(file,)), {name: None}, MalformedLines())
-    return sum(batch.shape[1] for batch in read)
+    malformed = MalformedLines()
+    read = cell_batches(replace(source, files=(file,)), {name: None}, malformed)
+    rows: int = sum(batch.shape[1] for batch in read)
+    return rows + malformed.dropped

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from gramercy.cli.draft.drafting import default_delta, default_id, draft
-from gramercy.cli.draft.proposals import yaml_scalar
 from gramercy.cli.new import write
 from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.schemas import families
+from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.periods import Span, is_label
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, write_yaml
@@ -58,7 +58,7 @@ def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30))
 def test_any_text_survives_a_yaml_round_trip(text: str) -> None:
-    scalar = yaml_scalar(text)
+    scalar = as_yaml(text)
     yaml = YAML(typ="safe", pure=True)
     assert yaml.load(f"{scalar}: 1  # c\n") == {text: 1}
     assert yaml.load(f"a: {{levels: [{scalar}, {scalar}]}}\n")["a"]["levels"] == [text, text]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.cli.draft.drafting import draft
+from gramercy.cli.draft.drafting import draft, find_series
 from gramercy.pipeline.plan.request_files import read_contract, read_request
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
@@ -249,6 +251,83 @@ def test_file_of_a_series_can_be_drafted_alone(
     assert draft(SERIES["month"][0]).id == "visits-2026-01"
     made = run_json("new", SERIES["month"][0], "--folder", "alone", capsys=capsys)
     assert "  per: " not in Path(made["contract"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "names", "source"),
+    [
+        ("data", ["data/2026-01.csv", "data/2026-02.csv"], "data/{year}-{month}.csv"),
+        ("data/", ["data/a_2026Q1.csv", "data/a_2026Q2.csv"], "data/a_{year}Q{quarter}.csv"),
+        ("data/*.csv", ["data/2026-01.csv", "data/2026-02.csv"], "data/{year}-{month}.csv"),
+        ("v-2026-*.tsv", ["v-2026-01.tsv", "v-2026-02.tsv"], "v-{year}-{month}.tsv"),
+    ],
+)
+def test_folder_or_glob_of_a_series_drafts_all_its_files(
+    table: str, names: list[str], source: str, cwd: Path, answer: Answer
+) -> None:
+    (cwd / "data").mkdir()
+    for name in names:
+        rows = "glucose,age\n" + "5,60\n" * 2000
+        (cwd / name).write_text(rows.replace(",", "\t") if name.endswith(".tsv") else rows)
+    decimals = ["point"] if table.endswith(".tsv") else []
+    code, out = answer("", "", *decimals, "2000", "", words=(table, "--folder", "made"))
+    assert code == 0, out
+    contract = read_contract(cwd / "made/contract.yaml")
+    assert contract.rows == 2000
+    stated = contract.source
+    assert (stated.path if isinstance(stated, Files) else str(stated)).endswith(source)
+    decimals = ["", *decimals] if decimals else []
+    code, out = answer("n", *decimals, "", words=(table, "--folder", "as-it-is"))
+    assert code == 0, out
+    assert read_contract(cwd / "as-it-is/contract.yaml").budget.per == "lifetime"
+
+
+def test_files_of_several_kinds_are_no_series(cwd: Path) -> None:
+    (cwd / "data").mkdir()
+    for name in ("2026-01.csv", "2026-02.csv", "wards.csv"):
+        (cwd / "data" / name).write_text("glucose\n")
+    assert find_series("data") is None
+    assert find_series("data/2026-*.csv") == ("data/{year}-{month}.csv", 2)
+    assert find_series("data/2026-03.csv") is None  # it is missing, and the draft will say so
+    assert find_series("") is None
+
+
+@pytest.mark.parametrize(
+    ("above", "command"),
+    [
+        (
+            [["Episodes of Anna"], [None]],
+            "gramercy convert 'data 1.xlsx' 'data 1.parquet' --header 3",
+        ),
+        ([], "gramercy convert 'data 1.xlsx' 'data 1.parquet'"),
+    ],
+)
+def test_sheet_is_refused_with_the_command_that_converts_it(
+    above: list[list[Any]], command: str, cwd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = openpyxl.Workbook()
+    for row in [*above, ["income", "age"], *[[63.1234, 60]] * 20]:
+        book.active.append(row)
+    book.save("data 1.xlsx")
+    with raises(families.SOURCE, command=command, target="'data 1.parquet'"):
+        draft("data 1.xlsx")
+    code, out, err = run_command("new", "data 1.xlsx", capsys=capsys)
+    assert code == 2
+    assert not any(cell in out + err for cell in ("Anna", CANARY, "income"))
+    assert run_command(*shlex.split(command)[1:], capsys=capsys)[0] == 0
+    assert run_json("new", "data 1.parquet", capsys=capsys)["columns"] == ["income", "age"]
+
+
+def test_counted_rows_are_those_that_a_release_compares(
+    cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if some lines are malformed."""
+    (cwd / "blood.csv").write_text("glucose,age\n" + "5,60\n" * 2000 + '"5,6\n\n1,2,3\n')
+    code, out = answer("", words=("blood.csv",))
+    assert code == 0, out
+    assert read_contract(cwd / "blood/contract.yaml").rows == 2003
+    code, out, err = run_command("check", "blood/request.yaml", "--json", capsys=capsys)
+    assert code == 0, out + err
 
 
 @pytest.mark.parametrize("end", ["", CTRL_C])
