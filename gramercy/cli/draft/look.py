@@ -61,7 +61,7 @@ class _Cells:
 
     @property
     def are_words(self) -> bool:
-        """Whether most of them are texts that are no numbers."""
+        """Whether most of them are texts, and not numbers."""
         return 2 * len(self.numbers) <= len(self.texts) > 0
 
     def most_match(self, pattern: re.Pattern[str]) -> bool:

@@ -282,7 +282,7 @@ def test_folder_or_glob_of_a_series_drafts_all_its_files(
     assert read_contract(cwd / "as-it-is/contract.yaml").budget.per == "lifetime"
 
 
-def test_files_of_several_kinds_are_no_series(cwd: Path) -> None:
+def test_files_of_several_kinds_are_not_a_series(cwd: Path) -> None:
     (cwd / "data").mkdir()
     for name in ("2026-01.csv", "2026-02.csv", "wards.csv"):
         (cwd / "data" / name).write_text("glucose\n")
@@ -318,6 +318,7 @@ def test_sheet_is_refused_with_the_command_that_converts_it(
     assert run_json("new", "data 1.parquet", capsys=capsys)["columns"] == ["income", "age"]
 
 
+@pytest.mark.slow
 def test_counted_rows_are_those_that_a_release_compares(
     cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
