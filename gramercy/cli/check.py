@@ -25,7 +25,11 @@ from gramercy.pipeline.publish.private_table import (
     remove_abandoned_copies,
 )
 from gramercy.pipeline.publish.table_validation import changes_since_last_version
-from gramercy.pipeline.validation.mistakes import look_for_mistakes
+from gramercy.pipeline.validation.mistakes import (
+    derived_columns,
+    find_mistakes,
+    sampled_table,
+)
 from gramercy.pipeline.validation.outcome import Outcome, in_words, validation_notices
 from gramercy.pipeline.validation.suite import Job
 from gramercy.pipeline.validation.worker_process import start_ahead, worker
@@ -76,9 +80,11 @@ def check(
             validation = threads.submit(outcome.ask_all, process)
             with rows_bar("checking", total) as on_rows:
                 result = check_table(copied, rows, on_rows)
-            mistakes = look_for_mistakes(copied)
+            table = sampled_table(copied)
+            mistakes, derived = find_mistakes(table), derived_columns(table)
             validation.result()
     facts = outcome.facts() | {
+        "mistakes": (),  # they are in `mistakes`, with levels
         "rows": result.lines,
         "malformed_rows": result.malformed,
         "filled_cells": {column.name: column.missing for column in result.columns},
@@ -87,7 +93,7 @@ def check(
     refused = outcome.error(context.home)
     found = Findings(
         [*result.errors, *([] if refused is None else [refused])],
-        [*result.notices, *validation_notices(facts)],
+        [*result.notices, *derived, *validation_notices(facts)],
         mistakes,
         {name: facts[name] for name in _VALIDATION if name in facts},
     )

@@ -24,16 +24,13 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramercy.estimators.proposals import Proposal, Shape, for_the_steward, proposals
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import ColumnKind, Derived
+from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import CsvFormat, display_name
 from gramercy.schemas.steps import StepDays
@@ -75,7 +72,6 @@ class TableCheck:
     # but that of malformed lines are then of the period's rows.
     rows_without_date: int | None
     rows_by_step: tuple[int, ...] = ()  # of each step of a series so far
-    proposals: tuple[Proposal, ...] = ()  # derived columns that would say more than their inputs
 
     @property
     def errors(self) -> list[TableError]:
@@ -137,8 +133,6 @@ class TableCheck:
                     levels=self.levels_without_cells,
                 )
             )
-        if (proposed := for_the_steward(self.proposals)) is not None:
-            notices.append(proposed)
         return notices
 
     def _spellings(self, alike: int) -> Notice:
@@ -241,7 +235,6 @@ def check_table(
         None if persons is None else persons.alike,
         None if contract.dates is None else counts.rows_without_date,
         tuple(counts.rows_by_step.tolist()),
-        tuple(counts.proposals()),
     )
 
 
@@ -263,7 +256,7 @@ class _Counts:
         self.rows, self.rows_without_person, self.rows_without_date = 0, 0, 0
         starts = () if contract.dates is None else contract.dates.starts
         self.rows_by_step = np.zeros(max(len(starts) - 1, 0), np.int64)
-        self.malformed, self._sample = MalformedLines(), _Sample(len(limits))
+        self.malformed = MalformedLines()
         self.persons = None if contract.person_column is None else IndexedPersons()
 
     def read(self, source: Source, most: float, on_rows: Callable[[int], None]) -> bool:
@@ -291,7 +284,6 @@ class _Counts:
             if self.persons is not None:
                 self.rows_without_person += int(np.isnan(cells[0]).sum())
                 cells = cells[1:]
-            self._sample.add(cells)
             finite = np.isfinite(cells)
             self._missing += (~finite).sum(axis=1)
             self._clamped += (finite & ((cells < self._lower) | (cells > self._upper))).sum(axis=1)
@@ -322,21 +314,6 @@ class _Counts:
             )
         ]
 
-    def proposals(self) -> Iterator[Proposal]:
-        """Functions of columns that are mostly zero, or have long tails."""
-        declared, cells = self._contract.columns, self._sample.cells
-        derived = [
-            ColumnFacts(name=name, lower=0, upper=1, centre=0, scale=1, derived=column.facts)
-            for name, column in declared.items()
-            if isinstance(column, Derived)
-        ]
-        shapes = (
-            Shape.of_cells(name, own, column.limits[0])
-            for (name, column), own in zip(declared.items(), cells, strict=True)
-            if not (column.categories or column.date_unit or isinstance(column, Derived))
-        )
-        yield from proposals((shape for shape in shapes if shape is not None), derived)
-
     def levels_without_cells(self) -> list[str]:
         """Levels that no cell has, of columns in which other levels have cells."""
         names = self._contract.names
@@ -364,30 +341,6 @@ def _line_breaks(file: str, lines: int) -> Notice:
         target=target,
         command=shlex.join(["gramercy", "convert", file, target]),
     )
-
-
-class _Sample:
-    """Rows at equal distances, all that there are of a short table. Private."""
-
-    def __init__(self, columns: int) -> None:
-        self._most = max(_SAMPLED_CELLS // max(columns, 1), 1)
-        self._kept, self._rows, self._every = [np.empty((columns, 0))], 0, 1
-
-    def add(self, cells: NDArray[np.float64]) -> None:
-        """Keep some of the next rows; shape (columns, rows)."""
-        first = -self._rows % self._every
-        self._kept.append(cells[:, first :: self._every].copy())
-        self._rows += cells.shape[1]
-        if self._rows > self._most * self._every:
-            self._kept, self._every = [self.cells[:, ::2].copy()], 2 * self._every
-
-    @property
-    def cells(self) -> NDArray[np.float64]:
-        """The rows that were kept, shape (columns, rows)."""
-        return np.concatenate(self._kept, axis=1)
-
-
-_SAMPLED_CELLS = 1 << 21
 
 
 def _converted_name(file: str) -> str:

@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,18 +22,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gramercy.estimators.proposals import Shape, for_the_steward, proposals
 from gramercy.pipeline.plan.checking import percentage, required_columns
 from gramercy.pipeline.validation.notations import Misread, Texts, misread
 from gramercy.pipeline.validation.sentinels import sentinels, two_units
 from gramercy.schemas import families
-from gramercy.schemas.column import Column, ColumnKind, level_names
+from gramercy.schemas.column import Column, ColumnKind, Derived, Levels, level_names
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.notation import PLAIN, NumberNotation
+from gramercy.schemas.corrections import as_yaml
+from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.notation import NumberNotation
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.source import original
+from gramercy.schemas.source import notation_of, original
 from gramercy.tables.formats.raw_sample import MOST_FILES, MOST_ROWS, RawSample, raw_samples
 from gramercy.tables.formats.source import Source, open_source
-from gramercy.tables.formats.values import IS_TEXT, coding_of
+from gramercy.tables.formats.values import coding_of, is_text
 
 _SAMPLED_ROWS, _SAMPLED_CELLS = 40_000, 4_000_000  # of all files together
 _FEW_ROWS = 30  # of which little can be said
@@ -47,35 +50,43 @@ def sample_of(source: Source, columns: Sequence[str]) -> list[RawSample]:
     return list(raw_samples(source, columns, max(1, most)))
 
 
-def look_for_mistakes(contract: Contract) -> list[Notice]:
-    """The mistakes in the table of a contract as it is now, for the steward's terminal alone."""
-    try:
+def sampled_table(contract: Contract) -> SampledTable:
+    """Rows of the table of a contract as it is now, for the steward's terminal alone."""
+    samples = list[RawSample]()
+    with contextlib.suppress(Exception):  # of a table that a pass has read; nothing depends on it
         source = open_source(original(contract.source))
         samples = sample_of(source, required_columns(contract))
-    except Exception:  # of a table that a pass has read; nothing depends on its sample
-        return []
-    return find_mistakes(contract, samples, shows_levels=True)
+    return SampledTable(contract, samples, shows_levels=True)
 
 
-def find_mistakes(
-    contract: Contract, samples: Iterable[RawSample], *, shows_levels: bool = False
-) -> list[Notice]:
+def find_mistakes(table: SampledTable) -> list[Notice]:
     """What looks like a mistake, each with its remedy. Private; raises nothing.
 
     Each has in its facts a `mistake`, which is a word for its kind, its `columns`, and the `line`
     of the contract that corrects it, if one does.
-
-    Parameters
-    ----------
-    shows_levels
-        Whether cells that are not a declared level may be named.
     """
-    table = SampledTable(contract, list(samples), shows_levels)
     found = list[Notice]()
     for look in LOOKS:
         with contextlib.suppress(Exception):  # a guess that fails has nothing to say
             found += look(table)
     return found
+
+
+def derived_columns(table: SampledTable) -> list[Notice]:
+    """What could be computed from columns that are mostly zero, or have long tails. Private."""
+    declared = table.contract.columns
+    derived = [
+        ColumnFacts(name=name, lower=0, upper=1, centre=0, scale=1, derived=column.facts)
+        for name, column in declared.items()
+        if isinstance(column, Derived)
+    ]
+    shapes = [
+        Shape.of_cells(each.name, each.numbers, each.declared.limits[0])
+        for each in table.numeric
+        if each.name in declared
+    ]
+    proposed = for_the_steward([*proposals(filter(None, shapes), derived)])
+    return [] if proposed is None else [proposed]
 
 
 def described(notices: Iterable[Notice]) -> list[dict[str, Any]]:
@@ -90,7 +101,7 @@ class SampledTable:
 
     contract: Contract
     samples: list[RawSample] = field(repr=False)
-    shows_levels: bool = False
+    shows_levels: bool = False  # whether cells that are not a declared level may be named
 
     @property
     def rows(self) -> int:
@@ -100,8 +111,7 @@ class SampledTable:
     @cached_property
     def columns(self) -> dict[str, SampledColumn]:
         """The declared columns that files have."""
-        source = self.contract.source
-        notation = source.notation if isinstance(source, NumberNotation) else PLAIN
+        notation = notation_of(self.contract.source)
         stored = {name for each in self.samples for name in each.cells.column_names}
         return {
             name: SampledColumn(name, declared, self.cells(name), notation)
@@ -114,11 +124,16 @@ class SampledTable:
         """The columns of numbers without those of dates."""
         return [each for each in self.columns.values() if each.is_numeric]
 
-    def remedy_of_levels(self, line: str) -> str:
-        """How levels are corrected: only a terminal shows a line with cells."""
-        if self.shows_levels:
-            return f"Write for this column in the contract: {line}."
-        return "'gramercy check' shows a line of the contract with them."
+    def line_of_levels(self, column: SampledColumn, levels: Any) -> dict[str, str | None]:
+        """The line of the contract that corrects levels; only a terminal shows cells."""
+        line = f"levels: {as_yaml(levels)}" if isinstance(column.declared, Levels) else None
+        if not self.shows_levels:
+            line, remedy = None, "'gramercy check' shows more of them."
+        elif line is None:
+            remedy = "Add them to a group in the contract, such as the group of all others: '*'."
+        else:
+            remedy = f"Write for this column in the contract: {line}."
+        return {"line": line, "remedy": remedy}
 
     def cells(self, name: str) -> list[pa.Array]:
         """The cells of a column, by file."""
@@ -164,10 +179,15 @@ class SampledColumn:
     def texts(self) -> pa.Array:
         """The cells that are stored as text; missing where they are not."""
         texts = [
-            each.cast(pa.string()) if is_text(each) else pa.nulls(len(each), pa.string())
+            each.cast(pa.string()) if is_text(each.type) else pa.nulls(len(each), pa.string())
             for each in self.cells
         ]
         return pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+
+    @property
+    def distinct(self) -> int:
+        """The number of different cells, a missing one among them."""
+        return len(np.unique(self.codes))
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
@@ -178,19 +198,13 @@ class SampledColumn:
         return np.unique(np.nan_to_num(self.numbers, nan=-np.inf), return_inverse=True)[1] - 1
 
 
-def is_text(cells: pa.Array) -> bool:
-    """Whether cells are stored as text."""
-    return any(each(cells.type) for each in IS_TEXT)
-
-
 def _sentinels(table: SampledTable) -> Iterator[Notice]:
     """Numbers, and dates, that are repeated far from all others."""
     for column in table.columns.values():
-        if not isinstance(column.declared, Column):
+        if not (column.is_numeric or column.is_date):
             continue
         bounds = column.declared.limits if column.declared.has_bounds else None
-        found = sentinels(column.numbers, bounds)
-        if not found:
+        if not (found := sentinels(column.numbers, bounds)):
             continue
         written = [_as_stored(column, each.value) for each in found]
         listed = [_as_stored(column, each) for each in column.declared.missing_codes]
@@ -215,8 +229,7 @@ def _as_stored(column: SampledColumn, value: float) -> str:
     if column.is_date and np.any(where := column.numbers == value):
         cell = pa.chunked_array(column.cells)[int(np.argmax(where))].as_py()
         return str(cell)[:10]
-    is_whole = value == np.round(value) and abs(value) < 1e15
-    return str(int(value)) if is_whole else repr(float(value))
+    return as_yaml(float(value))
 
 
 def _notations(table: SampledTable) -> Iterator[Notice]:
@@ -228,7 +241,13 @@ def _notations(table: SampledTable) -> Iterator[Notice]:
 
 
 def _misread(found: Misread) -> Notice:
-    share = percentage(found.share)
+    facts: dict[str, Any] = {
+        "mistake": "notation" if found.keys or not found.ambiguous else "mixed notations",
+        "columns": found.columns,
+        "share": percentage(found.share),
+        "shapes": found.shapes,
+        "line": None if found.keys is None else as_yaml(found.keys)[1:-1],
+    }
     if found.keys is None and found.ambiguous:
         return families.MANY_CELLS(
             "{columns}: some cells have decimal points, and others decimal commas, such as "
@@ -236,10 +255,7 @@ def _misread(found: Misread) -> Notice:
             "cannot be decided.",
             "Export the column again with decimal points and without marks between thousands. "
             "Otherwise cells of one of the two notations are missing, or other numbers.",
-            mistake="mixed notations",
-            columns=found.columns,
-            share=share,
-            shapes=found.shapes,
+            **facts,
         )
     if found.keys is None:
         return families.MANY_CELLS(
@@ -247,35 +263,21 @@ def _misread(found: Misread) -> Notice:
             "like: {shapes}.",
             "They count as missing. Export the column as plain numbers such as 1234.5, or store it "
             "in a Parquet file as numbers. Decimal commas need a 'separator' that is not a comma.",
-            mistake="notation",
-            columns=found.columns,
-            share=share,
-            shapes=found.shapes,
+            **facts,
         )
-    line = ", ".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.keys.items()
-    )
     if found.ambiguous:
         return families.MANY_CELLS(
             "{columns}: all marks are before three digits, as in {shapes} ({share} of the cells). "
             "If they separate thousands, these cells are read as other numbers, or not at all.",
             "If so, write under the contract's 'source', next to its 'path' or 'url': {line}.",
-            mistake="notation",
-            line=line,
-            columns=found.columns,
-            share=share,
-            shapes=found.shapes,
+            **facts,
         )
     return families.MANY_CELLS(
         "{columns}: cells are not read as numbers ({share} of one of these columns). They look "
         "like: {shapes}.",
         "They count as missing. Write under the contract's 'source', next to its 'path' or 'url': "
         "{line}.",
-        mistake="notation",
-        line=line,
-        columns=found.columns,
-        share=share,
-        shapes=found.shapes,
+        **facts,
     )
 
 
@@ -358,7 +360,7 @@ def _constants(table: SampledTable) -> Iterator[Notice]:
         column.name
         for column in table.columns.values()
         if column.codes.size >= _FEW_ROWS
-        and len(np.unique(column.codes)) == 1
+        and column.distinct == 1
         and np.isfinite(column.numbers).any()
     )
     if names:
@@ -373,21 +375,20 @@ def _constants(table: SampledTable) -> Iterator[Notice]:
 
 
 def _exclude(names: Sequence[str]) -> str:
-    quoted = ", ".join(json.dumps(name, ensure_ascii=False) for name in names[:_MOST_NAMED])
-    return f"exclude: [{quoted}]"
+    return f"exclude: {as_yaml(names[:_MOST_NAMED])}"
 
 
 def _copies(table: SampledTable) -> Iterator[Notice]:
     """Columns that equal another one, of which one is enough."""
     first = dict[bytes, str]()
     for column in table.columns.values():
-        if column.codes.size < _FEW_ROWS or len(np.unique(column.codes)) < 3:
+        if column.codes.size < _FEW_ROWS or column.distinct < 3:
             continue
         values = np.nan_to_num(column.numbers, nan=-np.inf) if column.is_numeric else column.codes
         earlier = first.setdefault(values.tobytes(), column.name)
         if earlier != column.name:
             yield families.MANY_CELLS(
-                "The columns {columns} have the same cells in all sampled rows.",
+                "The columns {columns} say the same in all sampled rows.",
                 "Publish one of them. If a pattern matches the other, write: {line}.",
                 mistake="copy",
                 columns=(earlier, column.name),
@@ -426,11 +427,9 @@ def is_identifier(column: SampledColumn) -> bool:
     if numbers.size < 100 or np.any(numbers != np.round(numbers)):
         return False
     steps = np.diff(numbers)
-    counts_rows = np.mean(steps == 1) > 0.9 or bool((steps > 0).all())
-    alike = (
-        len({len(str(int(abs(each)))) for each in numbers[:1000]}) == 1 and abs(numbers[0]) >= 1e5
-    )
-    return bool(counts_rows or alike or _ID_NAME.fullmatch(column.name) is not None)
+    counts_rows = np.mean(steps == 1) > 0.9 or (steps > 0).all()
+    are_long = len({len(f"{abs(x):.0f}") for x in numbers}) == 1 and abs(numbers[0]) >= 1e5
+    return bool(counts_rows or are_long or _ID_NAME.fullmatch(column.name))
 
 
 def _persons(table: SampledTable) -> Iterator[Notice]:
@@ -438,7 +437,7 @@ def _persons(table: SampledTable) -> Iterator[Notice]:
     name = table.contract.person_column
     if name is None:
         return
-    texts = [each.cast(pa.string()) for each in table.cells(name) if is_text(each)]
+    texts = [each.cast(pa.string()) for each in table.cells(name) if is_text(each.type)]
     spellings: dict[str, set[str]] = {}
     for text in pa.chunked_array(texts, pa.string()).drop_null().unique().to_pylist():
         plain = text.strip().casefold()
@@ -577,27 +576,27 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
         for each, kept in zip(column.cells, np.split(unknown, _ends(column.cells)), strict=True):
             for value in each.filter(pa.array(kept)).value_counts():
                 cells[str(value["values"].as_py())] += value["counts"].as_py()
-        known = {_plain_form(each): each for each in level_names(declared)}
+        levels = level_names(declared)
+        known = {_plain_form(each): each for each in levels}
         spelt = {text: known[_plain_form(text)] for text in cells if _plain_form(text) in known}
         if spelt:
-            count = sum(cells[text] for text in spelt)
+            groups = {x: [x, *sorted(text for text in spelt if spelt[text] == x)] for x in levels}
             yield families.MANY_CELLS(
                 "{columns}: {share} of the cells differ from a declared level only in capitals, "
                 "blanks or the form of accents.",
                 "They count as no level. {remedy}",
                 mistake="spelling of levels",
                 columns=(column.name,),
-                share=percentage(count / len(unknown)),
-                remedy=table.remedy_of_levels(groups := _groups(level_names(declared), spelt)),
-                line=groups if table.shows_levels else None,
+                share=percentage(sum(cells[text] for text in spelt) / len(unknown)),
+                **table.line_of_levels(column, groups),
             )
         least = max(_LEAST_LEVEL, _LEAST_LEVEL_SHARE * len(unknown))
         others = {k: v for k, v in cells.items() if k not in spelt and v >= least}
         if not others:
             continue
         shown = sorted(others, key=lambda each: (-others[each], each))[:_MOST_LEVELS]
-        number = isinstance(declared[0], str)
-        listed = [*map(_quoted if number else str, [*level_names(declared), *shown])]
+        are_texts = isinstance(declared[0], str)
+        listed = [*declared, *(shown if are_texts else map(_number, shown))]
         yield families.MANY_CELLS(
             "{columns}: {share} of the cells are not a declared level; {count} other values are "
             "frequent.",
@@ -606,8 +605,7 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
             columns=(column.name,),
             share=percentage(sum(others.values()) / len(unknown)),
             count=len(others),
-            remedy=table.remedy_of_levels(line := f"levels: [{', '.join(listed)}]"),
-            line=line if table.shows_levels else None,
+            **table.line_of_levels(column, listed),
         )
 
 
@@ -620,14 +618,10 @@ def _plain_form(text: str) -> str:
     return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text)).casefold()
 
 
-def _groups(levels: Sequence[str], spelt: Mapping[str, str]) -> str:
-    groups = {level: [level, *sorted(x for x in spelt if spelt[x] == level)] for level in levels}
-    parts = (f"{_quoted(k)}: [{', '.join(map(_quoted, v))}]" for k, v in groups.items())
-    return f"levels: {{{', '.join(parts)}}}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _number(text: str) -> float | str:
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
 
 
 # What is looked for; each is one function of a table.

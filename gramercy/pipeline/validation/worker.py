@@ -31,7 +31,12 @@ import pandas as pd
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.plan.checking import required_columns
 from gramercy.pipeline.validation.frames import empty_frames, exact_types, value_frame
-from gramercy.pipeline.validation.mistakes import described, find_mistakes, sample_of
+from gramercy.pipeline.validation.mistakes import (
+    SampledTable,
+    described,
+    find_mistakes,
+    sample_of,
+)
 from gramercy.pipeline.validation.suite import OF_ALL_ROWS, TYPES, Expectation, Job
 from gramercy.pipeline.validation.worker_process import LENGTH_BYTES, SECONDS
 from gramercy.schemas.contract import Contract
@@ -205,7 +210,7 @@ def validate_cells(job: Job, validate: Validator) -> dict[str, Any]:
         "sampled_files": len(frames),
         "sampled_rows": len(whole),
         "levels": _levels_seen(job.contract, whole),
-        "mistakes": described(find_mistakes(job.contract, samples)),
+        "mistakes": described(find_mistakes(SampledTable(job.contract, samples))),
     }
 
 

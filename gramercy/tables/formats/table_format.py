@@ -33,13 +33,13 @@ from gramercy.tables.formats.file_kinds import HEAD, mistaken
 from gramercy.tables.formats.values import (
     ANY,
     DOUBLE,
-    IS_TEXT,
     TEXT,
     WHOLE,
     ZONED,
     Coding,
     Lookup,
     coding_of,
+    is_text,
 )
 
 # Of a table that is copied.
@@ -306,7 +306,7 @@ def short_texts(column: pa.Array) -> pa.Array:
     """The cells of a sampled column; texts are plain, and missing where they are too long."""
     if pa.types.is_dictionary(column.type):
         return short_texts(column.dictionary).take(column.indices)
-    if not any(is_text(column.type) for is_text in IS_TEXT):
+    if not is_text(column.type):
         return column
     text = column if pa.types.is_large_string(column.type) else column.cast(pa.string())
     fits = pc.less_equal(pc.binary_length(text), MOST_TEXT)
@@ -327,7 +327,7 @@ def type_name(kind: pa.DataType) -> str:
         return WHOLE
     if pa.types.is_floating(inner) or pa.types.is_decimal(inner):
         return DOUBLE
-    if any(is_text(inner) for is_text in IS_TEXT):
+    if is_text(inner):
         return TEXT
     if pa.types.is_timestamp(inner) and inner.tz is not None:
         return ZONED

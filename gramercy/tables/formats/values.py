@@ -26,13 +26,17 @@ ZONED = "timestamp with time zone"
 
 Levels = Sequence[str | float]
 
-IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-
 MAX_NAME_BYTES = 256  # of a person; rows with a longer name belong to no person
 _PADDING = 1024  # bytes of blanks that are accepted around a level
 _NUMBER_BYTES = 1024  # of text that is a number
 _GROWTH = 6  # a text has at most so many times the bytes that it has in NFC
 EXACT = 2.0**53  # a smaller whole number has a double of its own
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether Arrow stores cells of a type as texts."""
+    is_string: bool = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_string or bool(pa.types.is_string_view(kind))
 
 
 class Coding(ABC):
@@ -118,10 +122,7 @@ class LevelIndices(Coding):
             for index, level in enumerate(self.levels):
                 indices[numbers == level] = index
             return indices
-        kind = column.type
-        is_text_type = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        text = column if is_text_type else column.cast(pa.string())  # large ones may not fit
-        text = _trimmed(text, self.most_bytes)
+        text = _trimmed(_plain_text(column), self.most_bytes)
         indices = self._index_in(text)
         lacking = np.isnan(indices) & dates.filled(pc.invert(pc.string_is_ascii(text)))
         if lacking.any():
@@ -266,7 +267,7 @@ class DayNumbers(Coding):
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):
             return decoded(self.floats(column.dictionary), column.indices)
-        if any(is_text(column.type) for is_text in IS_TEXT):  # the same days occur again and again
+        if is_text(column.type):  # the same days occur again and again
             distinct = column.cast(pa.large_string()).dictionary_encode()
             found = dates.times_of(dates.short_texts(distinct.dictionary))
             return decoded(self._since(found.seconds // dates.DAY, found.exist), distinct.indices)
@@ -375,9 +376,8 @@ def _numbers(column: pa.Array, notation: NumberNotation = PLAIN) -> NDArray[np.f
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not column.null_count:
         doubles: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=False)
         return doubles if notation.is_plain else _finite(doubles)  # faster than Arrow's cast
-    if any(is_text(kind) for is_text in IS_TEXT):
-        is_view = not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
-        column = read_numbers(column.cast(pa.string()) if is_view else column, notation)
+    if is_text(kind):
+        column = read_numbers(_plain_text(column), notation)
     elif pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
     numbers = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
@@ -391,6 +391,11 @@ def _finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """NaN in place of infinite numbers: the text "inf" may be one, or contain a unit."""
     finite: NDArray[np.float64] = np.where(np.isinf(numbers), np.nan, numbers)
     return finite
+
+
+def _plain_text(column: pa.Array) -> pa.Array:
+    """Text for which Arrow has all functions; large texts stay, as they may not fit into others."""
+    return column if pa.types.is_large_string(column.type) else column.cast(pa.string())
 
 
 def _most_bytes(values: Sequence[str | float]) -> int:
@@ -422,9 +427,7 @@ def _in_nfc(text: pa.Array) -> pa.Array:
 def texts_of(column: pa.Array) -> pa.Array:
     """Cells as texts: 7 and 7.0 as ``7``, in any numeric type; null where there is none."""
     kind = column.type
-    if any(is_text(kind) for is_text in IS_TEXT):
-        return column.cast(pa.large_string())
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+    if is_text(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.large_string())
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = _numbers(column)

@@ -32,7 +32,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
 from gramercy.schemas import families, wordings
 from gramercy.tables.formats.lines import replace_invalid_utf8
-from gramercy.tables.formats.values import EXACT, IS_TEXT, decoded
+from gramercy.tables.formats.values import EXACT, decoded, is_text
 from gramercy.tables.persons.name_table import (
     UNKNOWN,
     NameDict,
@@ -152,7 +152,7 @@ def _as_text(column: pa.Array) -> pa.LargeStringArray:
         whole = np.where(is_name, numbers, 0.0).astype(np.int64)
         return pa.array(whole, mask=~is_name).cast(pa.large_string())
     is_exact = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-    if not is_exact and not any(is_text(kind) for is_text in IS_TEXT):
+    if not is_exact and not is_text(kind):
         raise families.TABLE_COLUMNS(
             "The column that identifies persons holds neither whole numbers nor text.",
             "Store it as one of these.",

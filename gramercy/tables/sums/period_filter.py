@@ -26,7 +26,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.periods import LABEL_PATTERNS, Span, days_of, label_of
 from gramercy.tables.formats import dates
 from gramercy.tables.formats.dates import DAY, filled
-from gramercy.tables.formats.values import IS_TEXT, decoded
+from gramercy.tables.formats.values import decoded, is_text
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
@@ -63,13 +63,13 @@ class PeriodFilter:
         kind = column.type
         if pa.types.is_dictionary(kind):
             return decoded(self._of_plain(column.dictionary), column.indices)
-        if any(is_text(kind) for is_text in IS_TEXT):  # the same days occur again and again
+        if is_text(kind):  # the same days occur again and again
             return self.indices(column.cast(pa.large_string()).dictionary_encode())
         return self._of_plain(column)
 
     def _of_plain(self, column: pa.Array) -> NDArray[np.float64]:
         kind = column.type
-        if any(is_text(kind) for is_text in IS_TEXT):
+        if is_text(kind):
             return self._of_text(column.cast(pa.large_string()))
         if dates.is_stored_date(kind):
             has_zone = pa.types.is_timestamp(kind) and kind.tz is not None

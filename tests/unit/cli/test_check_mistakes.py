@@ -52,12 +52,22 @@ def check(
     declared = {name: BOUNDS for name in data if name != changes.get("privacy_unit")}
     facts = {"columns": declared | dict(columns or {}), "rows": ROWS} | changes
     _, out, _ = run_command("check", write_request(folder, **facts), "--json", capsys=capsys)
-    mistakes: list[dict[str, Any]] = json.loads(out)["mistakes"]
+    found = json.loads(out)
+    mistakes: list[dict[str, Any]] = found["mistakes"]
+    # Each is said once.
+    assert not {each["message"] for each in mistakes} & {x["message"] for x in found["problems"]}
     return mistakes
 
 
-def facts_of(mistakes: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str], str | None]]:
-    return [(each["mistake"], each["columns"], each["line"]) for each in mistakes]
+def as_read(line: str) -> Any:
+    """A line of a contract."""
+    return yaml.safe_load(f"{{{line}}}")
+
+
+def facts_of(mistakes: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str], Any]]:
+    """Facts of mistakes, with their lines as a contract reads them."""
+    lines = (each["line"] and as_read(each["line"]) for each in mistakes)
+    return [(x["mistake"], x["columns"], line) for x, line in zip(mistakes, lines, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,7 @@ def test_codes_of_missing_values(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (found,) = check(tmp_path, {"x": values}, capsys, {"x": column})
-    assert facts_of([found]) == [("sentinel", ["x"], line)]
+    assert facts_of([found]) == [("sentinel", ["x"], as_read(line))]
     assert found["code"] == families.MANY_CELLS.code
 
 
@@ -120,10 +130,10 @@ def test_numbers_in_another_notation(
         for each in check(tmp_path, table, capsys, columns, **options)
         if each["columns"] == ["x"]
     )
-    assert facts_of([found]) == [("notation", ["x"], line)]
+    assert facts_of([found]) == [("notation", ["x"], as_read(line))]
     others = (cell for cell in table["x"] if set(cell) & set("012345678"))
     assert not any(cell in found["message"] for cell in others)
-    options["source"] = source | yaml.safe_load("{" + line + "}")
+    options["source"] = source | as_read(line)
     corrected = check(tmp_path, table, capsys, columns, **options)
     assert not [each for each in corrected if each["columns"] == ["x"]]
 
@@ -135,7 +145,7 @@ def test_marks_between_thousands_that_are_read_as_decimals(
     options: Any = {"source": {"path": "table.csv", "separator": ";"}, "separator": ";"}
     columns = {"other": {"levels": ["none"]}}
     found = check(tmp_path, table, capsys, columns, **options)
-    assert facts_of(found)[0] == ("notation", ["x"], 'decimal: ",", thousands: "."')
+    assert facts_of(found)[0] == ("notation", ["x"], {"decimal": ",", "thousands": "."})
 
 
 def test_mixed_decimal_marks_cannot_be_decided(
@@ -210,9 +220,12 @@ def test_levels_that_are_not_declared(tmp_path: Path, capsys: pytest.CaptureFixt
         ("spelling of levels", ["x"]),
         ("unknown levels", ["x"]),
     ]
-    assert found[0][2] == 'levels: {"Süd": ["Süd"], "Nord": ["Nord", "nord"]}'
-    assert found[1][2] is not None
-    assert {"West", "Ost", "sud"} <= {each.strip(' "') for each in found[1][2][9:-1].split(",")}
+    assert found[0][2] == {"levels": {"Süd": ["Süd"], "Nord": ["Nord", "nord"]}}
+    assert {"West", "Ost", "sud"} <= set(found[1][2]["levels"])
+    # A list would replace the groups of codes.
+    groups = {"x": {"levels": {"a": ["Süd"], "b": ["Nord"]}}}
+    ((mistake, _, line),) = facts_of(check(tmp_path, {"x": words}, capsys, groups))
+    assert (mistake, line) == ("unknown levels", None)
 
 
 SPIKES = np.where(AGES < 80, 0, np.round(MONEY))
