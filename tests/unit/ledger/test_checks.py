@@ -258,7 +258,7 @@ def test_changed_terms_state_what_to_write(tmp_path: Path) -> None:
     matched = wide.with_columns({"c*": (*named, "c9")})
     with raises(families.TERMS, exclude=("c9",), terms=("columns.c9",)):
         ledger.preview(matched, "v2")
-    # One name may be the beginning of another, and a fact that is left out is no missing column.
+    # One name may be the beginning of another, and a column that lacks a fact is not missing.
     dotted = {"c": {"lower": -5.0, "upper": 5.0}, "c.d": {"lower": 0.0, "upper": 1.0}}
     coded = {**dotted, "c.d": {**dotted["c.d"], "missing": [-9.0]}}
     charge(ledger, "v1", terms=contract(id="dotted", columns=coded))
