@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.column_constants import UNBOUNDED, Grid
+from gramercy.scaling.column_constants import Grid
 from gramercy.scaling.column_scan import ColumnScan, NoisyCells, Stage
+from gramercy.schemas.column import UNBOUNDED
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 

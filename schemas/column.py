@@ -28,7 +28,7 @@ from gramercy.schemas.model import Model, Real, has_unprintable
 
 INTERCEPT = "(intercept)"
 MAX_COLUMNS = 5000  # of the matrix
-_LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
+UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
 # Cells of a CSV that are read as missing.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
@@ -282,7 +282,7 @@ class Column(ColumnKind):
 
     def whole(self, name: str) -> Self:
         """The column with integer bounds and centre, and a scale of 1."""
-        lower, upper = (max(-_LIMIT, min(_LIMIT, end)) for end in self.limits)
+        lower, upper = (max(-UNBOUNDED, min(UNBOUNDED, end)) for end in self.limits)
         low, high = math.ceil(lower), math.floor(upper)
         if not (self.has_bounds and low < high and max(-low, high) <= 1 << 31):
             raise families.CONTRACT_USE(

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import INTERCEPT, MAX_COLUMNS, matrix_columns
+from gramercy.schemas.column import INTERCEPT, MAX_COLUMNS, UNBOUNDED, matrix_columns
 from gramercy.schemas.database import RowSelection
 from gramercy.schemas.derived import Limits
 from gramercy.schemas.facts import (
@@ -150,7 +150,7 @@ class ReleaseSpec(Model):
     def _check_derived(self) -> Self:
         """Refuse declared bounds that values computed from other columns here cannot reach.
 
-        Bounds of whole numbers are rounded, each by itself.
+        Bounds of whole numbers are rounded, each by itself. Estimated ones have no bounds yet.
         """
         stated = self.scaling.bounds if self.scaling else [None] * len(self.columns)
         if self.normalisation.keeps_rows or len(stated) != len(self.columns):
@@ -163,6 +163,7 @@ class ReleaseSpec(Model):
                 limits[column.name] = column.lower, column.upper
             elif own is not None:
                 limits[column.name] = own
+        limits = {n: each for n, each in limits.items() if each != (-UNBOUNDED, UNBOUNDED)}
         numeric = [column for column in self.columns if isinstance(column, ColumnFacts)]
         units = {column.name: column.dates for column in numeric}
         for column in numeric:

@@ -22,12 +22,12 @@ from gramercy.scaling.clipping_radius import (
     lost_cut,
     missing_cut,
 )
-from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
+from gramercy.scaling.column_constants import Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
 from gramercy.scaling.normal_scores import is_rank, with_scores
 from gramercy.scaling.runs import SEEN
 from gramercy.scaling.whitening import Pilot, Turning
-from gramercy.schemas.column import level_names
+from gramercy.schemas.column import UNBOUNDED, level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec

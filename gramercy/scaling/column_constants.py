@@ -224,7 +224,6 @@ def rounded(centre: float, scale: float) -> tuple[float, float]:
     return float(steps * step), float(f"{scale:.2e}")
 
 
-UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
 AROUND_ZERO = 1e-9
 _OCTAVES = (*range(1, 15), 16, 18, 20)
 SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40

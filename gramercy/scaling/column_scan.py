@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from gramercy.scaling.column_constants import (
     AROUND_ZERO,
     SMALLEST_OCTAVE,
-    UNBOUNDED,
     WINSOR,
     Constants,
     Grid,
@@ -29,6 +28,7 @@ from gramercy.scaling.column_constants import (
     zoomed_grid,
 )
 from gramercy.scaling.runs import SEEN, centred, seen_bins
+from gramercy.schemas.column import UNBOUNDED
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

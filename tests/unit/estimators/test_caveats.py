@@ -17,7 +17,7 @@ from gramercy.estimators.uncertainty.table_entries import (
     table_deviations,
     table_means,
 )
-from gramercy.scaling.column_constants import UNBOUNDED
+from gramercy.schemas.column import UNBOUNDED
 from gramercy.schemas.evidence import Evidence, Fold
 from tests.support.simulated_release import declared_columns, privately_scaled, released, units_of
 

@@ -488,6 +488,22 @@ def test_workers_read_the_same_columns() -> None:
     assert sent.terms() == contract.terms()
 
 
+def test_bounds_of_columns_of_inputs_without_bounds_are_estimated(tmp_path: Path) -> None:
+    """Also where one of both follows, such as 0 of a logarithm."""
+    columns = {name: ALL_KINDS[name] for name in ALL_KINDS if "age" not in str(ALL_KINDS[name])}
+    columns |= {"years": {"from": "birth", "transform": "age", "at": "2026-01-01"}}
+    columns |= {"curve": {"from": "visits", "transform": "spline", "knots": [3.0, 9.0, 20.0]}}
+    columns |= {"x": {}, "far": {"from": "x", "transform": "log1p", "lower": 0.0, "upper": 99.0}}
+    facts = {"columns": columns}
+    table().assign(birth="1980-02-29").to_csv(tmp_path / "table.csv", index=False)
+    spec = read_plan(asked(tmp_path, facts=facts, scaling="private")).spec
+    assert spec.scaling is not None
+    known = dict(zip((column.name for column in spec.columns), spec.scaling.bounds, strict=True))
+    assert known["years"] is known["curve_1"] is None
+    with raises(families.SCALING):
+        read_plan(asked(tmp_path, facts=facts))
+
+
 @pytest.mark.parametrize("scaling", ["declared", "private"])
 def test_a_forged_bound_is_refused(tmp_path: Path, scaling: str) -> None:
     """It would hide that cells were computed otherwise than the release states."""

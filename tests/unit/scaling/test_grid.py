@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.scaling.column_constants import (
-    UNBOUNDED,
     Constants,
     LevelGrid,
     first_grid,
     zoomed_grid,
 )
+from gramercy.schemas.column import UNBOUNDED
 
 BOUNDS = [(0.0, 1.0), (-5.0, 500.0), (1013.0, 1014.0), (-1e308, 1e308), (-1e-300, 0.0)]
 numbers = st.floats(-1e300, 1e300)
