@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from gramercy.estimators.far_cells import noisy_cells
 from gramercy.estimators.linear.formula import Function
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.schemas import families
+from gramercy.schemas.derived import DerivedFacts
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.problem import Notice
@@ -31,7 +32,7 @@ _LOPSIDED = 4.0  # the upper half over the lower half of 95 % of the cells
 _WIDE = 6.0  # 95 % of the cells over half of them; 2.9 for normal ones
 _FAR = 8.0  # widths of the bin of zero
 _LARGE = 20.0  # below, log1p and asinh are nearly straight
-_VALUES = 3  # a column of so few values has no tail
+_VALUES, _NEARLY_ALL = 3, 0.99  # a column of so few values has no tail
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ class Shape:
     zeros
         Share of the cells that are zero.
     quantiles
-        At `_AT`.
+        At `_AT`, without the zeros if a column of amounts is mostly zero.
     positive
         Whether no cell is negative, as the contract says.
     few_values
-        Whether it has one, two or three values.
+        Whether 99 % of the cells have one of three values.
     """
 
     name: str
@@ -64,9 +65,10 @@ class Shape:
         present = cells[np.isfinite(cells)]
         if not present.size:
             return None
-        few = len(np.unique(present)) <= _VALUES
+        counts = np.sort(np.unique(present, return_counts=True)[1])
         zeros = float(np.mean(present == 0))
-        return cls(name, zeros, np.quantile(present, _AT), lower >= 0, few)
+        at = _probabilities(zeros, positive=lower >= 0)
+        return cls(name, zeros, np.quantile(present, at), lower >= 0, _are_few(counts))
 
     @classmethod
     def of_release(cls, evidence: Evidence, column: ColumnFacts) -> Self | None:
@@ -76,23 +78,24 @@ class Shape:
         if cells is None or distribution is None:
             return None
         found = np.array([each.value for each in distribution.quantiles(_AT)])
-        at = int(np.searchsorted(cells.edges, 0.0, side="right")) - 1
+        zero = int(np.searchsorted(cells.edges, 0.0, side="right")) - 1
         zeros = 0.0
-        if 0 <= at < len(cells.counts):
-            lower, upper = cells.edges[at : at + 2]
+        if 0 <= zero < len(cells.counts):
+            lower, upper = cells.edges[zero : zero + 2]
             if found[-1] > _FAR * upper and -found[0] <= -_FAR * lower:
-                zeros = float(np.clip(cells.counts[at] / max(cells.cells, 1.0), 0.0, 1.0))
-        most = np.sort(cells.counts)[::-1]
-        few = cells.cells - most[:_VALUES].sum() <= 0.01 * cells.cells
+                zeros = float(np.clip(cells.counts[zero] / max(cells.cells, 1.0), 0.0, 1.0))
         declared = dict(zip(evidence.names, evidence.bounds, strict=False)).get(column.name)
         positive = column.lower >= 0 if declared is None else declared[0] >= 0
-        return cls(column.name, zeros, found, positive, bool(few))
+        at = _probabilities(zeros, positive=positive)
+        found = np.array([each.value for each in distribution.quantiles(at)])
+        few = _are_few(np.sort(cells.counts))
+        return cls(column.name, zeros, found, positive, few)
 
     @property
     def is_mostly_zero(self) -> bool:
         """Whether more than half of the cells are zero, and the others amounts."""
-        amounts = not self.few_values and (self.positive or self.has_long_tail)
-        return self.zeros > _MOSTLY and amounts
+        is_amount = not self.few_values and (self.positive or self.has_long_tail)
+        return self.zeros > _MOSTLY and is_amount
 
     @property
     def has_long_tail(self) -> bool:
@@ -115,6 +118,17 @@ class Shape:
         return tuple(found)
 
 
+def _probabilities(zeros: float, *, positive: bool) -> Sequence[float]:
+    """Where the quantiles of the cells are those of the amounts that are not zero, at `_AT`."""
+    skipped = zeros if positive and _MOSTLY < zeros < 1 else 0.0
+    return [skipped + (1 - skipped) * each for each in _AT]
+
+
+def _are_few(counts: NDArray[Any]) -> bool:
+    """Whether nearly all cells are in few places; `counts` increase."""
+    return bool(counts[-_VALUES:].sum() >= _NEARLY_ALL * counts.sum())
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A function of a column that a contract could publish, and why."""
@@ -133,15 +147,14 @@ class Proposal:
         return self.function.line
 
 
-def proposals(shapes: Iterable[Shape], derived: Sequence[ColumnFacts]) -> Iterator[Proposal]:
+def proposals(shapes: Iterable[Shape | None], known: Sequence[DerivedFacts]) -> Iterator[Proposal]:
     """The functions that are worth publishing, of columns that have no such function yet.
 
-    `derived`: the derived columns that there are.
+    `known`: of the derived columns that there are.
     """
-    known = [each.derived for each in derived if each.derived is not None]
     monotone = {x.inputs[0] for x in known if x.function.back(np.zeros(1)) is not None}
     conditions = {(x.inputs[0], x.transform) for x in known}
-    for shape in shapes:
+    for shape in filter(None, shapes):
         for function in shape.functions:
             (column,) = function.inputs
             of_zeros = function.transform == "is not zero"
@@ -162,7 +175,7 @@ def of_release(evidence: Evidence) -> list[Proposal]:
         if each.derived is None and each.unit is None and each.name not in evidence.signs
     )
     shapes = (Shape.of_release(evidence, each) for each in own)
-    return list(proposals((each for each in shapes if each is not None), numeric))
+    return list(proposals(shapes, [each.derived for each in numeric if each.derived]))
 
 
 def proposals_table(found: Iterable[Proposal]) -> pd.DataFrame:

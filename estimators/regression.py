@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, model_validator
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.linear.design import Design, ReleasedColumns
-from gramercy.estimators.linear.formula import Terms, check_formula, outcome_of, parse_formula
+from gramercy.estimators.linear.formula import Terms, parse_formula
 from gramercy.estimators.linear.least_squares import Regression, regression
 from gramercy.estimators.table_units import mean_weight
 from gramercy.estimators.uncertainty.jackknife import (
@@ -81,7 +81,7 @@ class LinearRegression(Estimator):
                     "'formula' cannot be combined with 'outcome' or 'predictors'.",
                     "Use one of the two forms.",
                 )
-            check_formula(self.formula)
+            parse_formula(self.formula)
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
@@ -168,7 +168,7 @@ class LinearRegression(Estimator):
     ) -> Design:
         released, left_out = ReleasedColumns(names, columns), list[str]()
         if self.formula is not None:
-            others, left_out = released.others(outcome_of(self.formula))
+            others, left_out = released.others(parse_formula(self.formula).outcome)
             terms = parse_formula(self.formula, others)
         elif self.outcome is None:
             raise families.ANALYSIS(

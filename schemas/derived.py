@@ -336,7 +336,8 @@ class Spline(Transform):
         return max(float(lower[0]), 0.0), float(upper[0])
 
     def in_words(self, *inputs: str) -> str:
-        return f"spline({inputs[0]}, {' '.join(map(_written, self.knots))})[{self.term}]"
+        own = f", {' '.join(map(_written, self.knots))})[{self.term}]" if self.term else ")"
+        return f"spline({inputs[0]}{own}"
 
     @property
     def text(self) -> str:
@@ -392,7 +393,7 @@ class Polynomial(Transform):
         return _LEAST_OF_DEGREE.get(self.degree, -1.0), 1.0
 
     def in_words(self, *inputs: str) -> str:
-        return f"polynomial({inputs[0]})[{self.degree}]"
+        return f"polynomial({inputs[0]})" + (f"[{self.degree}]" if self.degree else "")
 
     @property
     def needs_bounds(self) -> bool:

@@ -39,8 +39,8 @@ class Method:
     title, note
         On the page.
     scores
-        Scores by form, of a `Population`, `Survey` or `Amounts`, an epsilon, a generator and a
-        number of releases.
+        Scores by form, of a `Population`, `Survey` or `Table`, an epsilon, a generator and a number
+        of releases.
     tables, epsilons
         Those that it is measured on.
     peer

@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.analyses.releases import private_constants
@@ -31,51 +32,14 @@ _LEVEL = 0.95
 _OTHERS = 4  # other predictors of a generated table
 
 
-@dataclass(frozen=True)
-class Amounts:
-    """A table with an amount in its first column, other predictors, and the outcome last.
-
-    Parameters
-    ----------
-    title
-        On the page.
-    cells
-        Shape (n, p).
-    """
-
-    title: str
-    cells: Array
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.cells)
-
-    @property
-    def p(self) -> int:
-        """Number of columns."""
-        return int(self.cells.shape[1])
-
-    @cached_property
-    def bounds(self) -> tuple[Array, Array]:
-        """Declared bounds: round numbers around the data."""
-        return round_bounds(self.cells)
-
-
 def _zeros(rng: np.random.Generator, share: float) -> Array:
     """An amount of which a share is positive; the outcome depends on that and on its logarithm."""
     z = gaussian(rng, ROWS, 1 + _OTHERS)
-    positive = z[:, 0] + rng.normal(size=ROWS) > np.sqrt(2) * _upper_quantile(share)
+    positive = z[:, 0] + rng.normal(size=ROWS) > -np.sqrt(2) * ndtri(share)
     size = 7 + 1.5 * (0.5 * z[:, 1] + rng.normal(size=ROWS))
     amount = np.where(positive, np.round(np.exp(size)), 0.0)
     mean = np.where(positive, 1 + 0.5 * (size - 7), 0.0) / np.sqrt(share)
     return _with_outcome(amount, z[:, 1:], 0.5 * mean, rng)
-
-
-def _upper_quantile(share: float) -> float:
-    from scipy.special import ndtri
-
-    return float(-ndtri(share))
 
 
 def _lognormal(rng: np.random.Generator) -> Array:
@@ -136,12 +100,14 @@ def available() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def amounts(name: str) -> Amounts:
-    """The table of that name; generated ones have a seed of their own."""
-    if name == CREDIT:
-        return Amounts(TITLES[name], _credit())
-    build = _GENERATED[name][1]
-    return Amounts(TITLES[name], build(np.random.default_rng(zlib.crc32(name.encode()))))
+def amounts(name: str) -> Table:
+    """The table of that name: an amount, other predictors, and the outcome last.
+
+    Bounds are round numbers around the data. Generated tables have a seed of their own.
+    """
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    cells = _credit() if name == CREDIT else _GENERATED[name][1](rng)
+    return Table(cells, np.array(round_bounds(cells)))
 
 
 @dataclass(frozen=True)
@@ -164,17 +130,16 @@ class Form:
         """A form whose columns are all predictors."""
         return cls(columns, columns)
 
-    def table(self, source: Amounts) -> FormTable:
+    def table(self, source: Table) -> FormTable:
         """The published columns of the amount, then the other columns; numbers to be ranked."""
-        lower, upper = source.bounds
-        cells = [_transformed(each, source.cells[:, 0]) for each in self.columns]
-        ends = np.array([lower[0], upper[0]])
-        limits = [_transformed(each, ends) for each in self.columns]
-        return FormTable(
-            np.column_stack([*cells, source.cells[:, 1:]]),
-            np.column_stack([*limits, np.array([lower, upper])[:, 1:]]),
-            self.columns,
-        )
+        assert source.bounds is not None
+        own = self._published(source.cells), self._published(source.bounds)
+        return FormTable(*own, self.columns)
+
+    def _published(self, cells: Array) -> Array:
+        x = cells[:, 0]
+        own = [x if each == "x" else TRANSFORMS[each].apply(x) for each in self.columns]
+        return np.column_stack([*own, cells[:, 1:]])
 
 
 @dataclass(frozen=True)
@@ -200,12 +165,6 @@ class FormTable(Table):
         return Table(cells, None)
 
 
-def _transformed(name: str, cells: Array) -> Array:
-    if name == "x":
-        return cells
-    return TRANSFORMS[name].apply(cells)
-
-
 FORMS: Mapping[str, Form] = {
     "x": Form.of("x"),
     "sqrt": Form.of("sqrt"),
@@ -220,7 +179,7 @@ RANKS: Mapping[str, Form] = {"rank": Form.of("rank")}
 
 
 def of_forms(
-    source: Amounts,
+    source: Table,
     epsilon: float,
     rng: np.random.Generator,
     times: int,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gramercy.schemas import families, wordings
-from gramercy.schemas.derived import TRANSFORMS
+from gramercy.schemas.derived import TRANSFORMS, transform_of
 from gramercy.schemas.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:
 
 
 _STYLING = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")  # how formulaic marks the place of an error
+_CODED = re.compile(r"(`[^`]*`)|\bC\(\s*(`[^`]*`|\w+)\s*\)")
 _QUOTED = re.compile(r"`([^`]*)`")
 _OTHER_NAMES = {"arcsinh": "asinh", "isnan": "is missing", "isna": "is missing"}
 _FUNCTIONS = tuple(name for name, each in TRANSFORMS.items() if each.inputs == 1)
@@ -66,12 +67,8 @@ class Function:
     @property
     def in_words(self) -> str:
         """As a formula names it, such as ``log1p(income)`` or ``age:sex``."""
-        if len(self.inputs) > 1:
-            sign = {"ratio": " / ", "difference": " - "}.get(self.transform, ":")
-            return sign.join(self.inputs)
-        compares = self.transform.startswith((*_IN_NAMES, "is "))
-        (column,) = self.inputs
-        return f"{column} {self.transform}" if compares else f"{self.transform}({column})"
+        function = TRANSFORMS.get(self.transform) or transform_of(self.transform)
+        return function.in_words(*self.inputs)
 
     @property
     def name(self) -> str:
@@ -116,29 +113,12 @@ class Terms:
     all_others: bool = False  # whether `.` is among the predictors
 
 
-def check_formula(formula: str) -> None:
-    """Check the syntax of a formula, without knowing the columns.
-
-    Raises InvalidValue if it cannot be parsed, or has terms that no release can have.
-    """
-    _terms(formula, ())
-
-
-def outcome_of(formula: str) -> Named:
-    """The outcome of a formula; raises as `check_formula` does."""
-    return _terms(formula, ()).outcome
-
-
-def parse_formula(formula: str, columns: Sequence[str]) -> Terms:
+def parse_formula(formula: str, columns: Sequence[str] = ()) -> Terms:
     """The terms of a formula.
 
     `formula`: such as ``y ~ a + b``. `columns`: names that ``.`` stands for. Raises InvalidValue if
     it cannot be parsed, or has terms that no release can have.
     """
-    return _terms(formula, columns)
-
-
-def _terms(formula: str, columns: Sequence[str]) -> Terms:
     sides, tokens = _parsed(formula, columns)
     left, right = getattr(sides, "lhs", ()), getattr(sides, "rhs", ())
     if not hasattr(sides, "lhs") or isinstance(right, tuple) or len(left) != 1:
@@ -183,7 +163,7 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, list[Token]]:
     from formulaic.parser import DefaultFormulaParser
 
     available = {"__formulaic_variables_available__": list(columns)}
-    parser = DefaultFormulaParser()
+    parser, formula = DefaultFormulaParser(), _CODED.sub(r"\1\2", formula)
     try:
         return parser.get_terms(formula, context=available), list(parser.get_tokens(formula))
     except (FormulaicError, SyntaxError) as error:
@@ -224,7 +204,7 @@ def _named(node: ast.expr | None, names: dict[str, str]) -> Named | None:
     match node:
         case ast.Name(id=name):
             return names.get(name, name)
-        case ast.Call(func=ast.Name(id="C" | "I"), args=[inner], keywords=[]):
+        case ast.Call(func=ast.Name(id="I"), args=[inner], keywords=[]):
             return _named(inner, names)
         case ast.Call(func=function, args=[inner], keywords=[]):
             transform, inputs = _called(function), [inner]
@@ -258,11 +238,9 @@ def _condition(sign: ast.cmpop, limit: float | None) -> str | None:
 
 
 def _number(node: ast.expr) -> float | None:
-    match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return float(value)
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -float(value)
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        value = ast.literal_eval(node)
+        return float(value) if type(value) in (int, float) else None
     return None
 
 

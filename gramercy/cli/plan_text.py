@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from rich.text import Text
@@ -29,7 +31,11 @@ from gramercy.pipeline.plan.planning import Plan, rows_needed
 from gramercy.pipeline.plan.series import Series, common_constants
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
+from gramercy.schemas.column import Derived
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
+
+_MOST_COMPUTED = 12
 
 
 def print_plan(plan: Plan, preview: BudgetPreview, series: Series | None = None) -> None:
@@ -47,6 +53,7 @@ def print_plan(plan: Plan, preview: BudgetPreview, series: Series | None = None)
             "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
             # What the patterns of columns stand for: the first release fixes it.
             **{f"  {pattern}": ", ".join(names) for pattern, names in contract.patterns.items()},
+            **{f"  {name}": words for name, words in islice(computed(contract), _MOST_COMPUTED)},
             **_step(plan, preview),
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
@@ -88,12 +95,22 @@ def plan_facts(plan: Plan, preview: BudgetPreview, series: Series | None = None)
         "more_like_this": after.charges_left(plan.guarantee),
         "same_table_as": list(preview.sharing_datasets),
         "patterns": {pattern: list(names) for pattern, names in plan.contract.patterns.items()},
+        "computed": dict(computed(plan.contract)),
         "proposed_folds": proposed_folds(plan.spec, plan.calibration),
         "verdict": asdict(verdict) if (verdict := plan_verdict(plan)) else None,
         "unfinished_period": dict(unfinished.facts) if unfinished else None,
         "series": {"code": notice.code, **notice.facts} if notice else None,
         "cumulative": step.described() if step else None,
     }
+
+
+def computed(contract: Contract) -> Iterator[tuple[str, str]]:
+    """The columns that are computed from others, in words, with their bounds."""
+    for name, column in contract.columns.items():
+        if isinstance(column, Derived):
+            lower, upper = column.limits
+            bounds = f"{lower:.6g} to {upper:.6g}" if column.has_bounds else "bounds are estimated"
+            yield name, f"{column.facts.in_words}, {bounds}"
 
 
 def _step(plan: Plan, preview: BudgetPreview) -> dict[str, str]:

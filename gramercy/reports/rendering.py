@@ -16,6 +16,7 @@ from gramercy.common.notation import in_symbols, message_in_symbols, significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.reader_notes import display_name
 from gramercy.schemas.cells import DayCells
+from gramercy.schemas.derived import DerivedFacts
 from gramercy.schemas.model import Model
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ def with_decimals(number: float, error: float) -> str:
 def day(number: float, unit: str) -> str:
     """The date that a number in a unit of dates stands for."""
     return "–" if math.isnan(number) else DayCells.of_unit(unit).in_words(number)
+
+
+def computed(column: Any) -> str:
+    """The function of other columns that a column is; empty if it is in the table."""
+    known = column if isinstance(column, Mapping) else vars(column)
+    return DerivedFacts.model_validate(facts).in_words if (facts := known.get("derived")) else ""
 
 
 def in_brackets(bounds: tuple[float, float]) -> str:
@@ -121,6 +128,7 @@ def _environment() -> Environment:
         "plus_minus": plus_minus,
         "in_brackets": in_brackets,
         "day": day,
+        "computed": computed,
         "with_decimals": with_decimals,
         "symbols": in_symbols,
         "words": message_in_symbols,

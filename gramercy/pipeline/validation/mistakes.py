@@ -30,7 +30,6 @@ from gramercy.schemas import families
 from gramercy.schemas.column import Column, ColumnKind, Derived, Levels, level_names
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.corrections import as_yaml
-from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.notation import NumberNotation
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import notation_of, original
@@ -75,17 +74,13 @@ def find_mistakes(table: SampledTable) -> list[Notice]:
 def derived_columns(table: SampledTable) -> list[Notice]:
     """What could be computed from columns that are mostly zero, or have long tails. Private."""
     declared = table.contract.columns
-    derived = [
-        ColumnFacts(name=name, lower=0, upper=1, centre=0, scale=1, derived=column.facts)
-        for name, column in declared.items()
-        if isinstance(column, Derived)
-    ]
+    known = [each.facts for each in declared.values() if isinstance(each, Derived)]
     shapes = [
         Shape.of_cells(each.name, each.numbers, each.declared.limits[0])
         for each in table.numeric
         if each.name in declared
     ]
-    proposed = for_the_steward([*proposals(filter(None, shapes), derived)])
+    proposed = for_the_steward([*proposals(shapes, known)])
     return [] if proposed is None else [proposed]
 
 

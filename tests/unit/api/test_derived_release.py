@@ -126,6 +126,15 @@ def test_functions_are_proposed_to_analysts_and_to_the_steward(
     assert any(all(line in each["message"] for line in lines) for each in found)
 
 
+def test_a_plan_says_what_is_computed(
+    request_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with home_at(request_path.parent / "home"):
+        found = run_json("plan", request_path, capsys=capsys)["computed"]
+    assert found["income_log"] == "log1p(income), 0 to 14"
+    assert found["age_sex=F"] == "age:sex=F, 0 to 98"
+
+
 @pytest.mark.slow
 def test_pages_show_what_derived_columns_say(release: Release) -> None:
     context, name = Context.default(), release.manifest.release
@@ -135,4 +144,5 @@ def test_pages_show_what_derived_columns_say(release: Release) -> None:
     assert "geometric mean of 1 + income, minus 1" in page
     assert "income_log in units of income" in page
     assert "spend is not zero" in page
+    assert '<span class="small">log1p(income)</span>' in page
     assert "exp(coefficient)" in page

@@ -111,6 +111,8 @@ def fitted(formula: str, evidence: Evidence = ALL) -> RegressionResult:
         ("cost ~ sqrt(visits)", ["visits_root"]),
         ("cost ~ .", ["income", "age", "sex=M", "visits_root"]),
         ("cost ~ . - sqrt(visits) + log1p(income)", ["income", "age", "sex=M", "income_log"]),
+        ("cost ~ . - C(sex)", ["income", "age", "visits_root"]),
+        ("cost ~ age*C(sex) - C(sex)", ["age", "age_sex=M"]),
         ("log1p(cost) ~ .", ["income", "age", "sex=M", "visits_root"]),
         ("income ~ . - age", ["cost", "sex=M", "visits_root"]),
     ],
@@ -236,6 +238,8 @@ CELLS: dict[str, Array] = {
     "signed": np.sinh(np.linspace(-9, 9, 4001)),
     "normal": np.random.default_rng(1).normal(50, 10, 4000),
     "flag": (np.arange(4000) % 10 == 0).astype(np.float64),
+    "visits": np.random.default_rng(1).poisson(0.3, 4000).astype(np.float64),
+    "hours": np.where(np.arange(4000) % 5 < 3, 0.0, np.linspace(1, 60, 4000)),
     "small": np.exp(np.linspace(-3, 3, 4001) - 9),
     "empty": np.full(4000, np.nan),
 }
@@ -257,6 +261,8 @@ CELLS: dict[str, Array] = {
         ("signed", -1e9, ["signed_asinh: {from: signed, transform: asinh}"]),
         ("normal", 0.0, []),
         ("flag", 0.0, []),
+        ("visits", 0.0, []),
+        ("hours", 0.0, ["hours_any: {from: hours, transform: is not zero}"]),
         ("small", 0.0, []),
         ("empty", 0.0, []),
     ],
@@ -265,17 +271,6 @@ def test_functions_of_columns_with_zeros_and_long_tails_are_proposed(
     name: str, lower: float, lines: list[str]
 ) -> None:
     shape = Shape.of_cells(name, CELLS[name], lower)
-    shapes = [] if shape is None else [shape]
-    assert [each.line for each in proposals(shapes, [])] == lines
-    known = [
-        ColumnFacts(
-            name=f"own {k}",
-            lower=0.0,
-            upper=1.0,
-            centre=0.0,
-            scale=1.0,
-            derived=DerivedFacts(inputs=(name,), transform=transform),
-        )
-        for k, transform in enumerate(("sqrt", "> 0"))
-    ]
-    assert not list(proposals(shapes, known))
+    assert [each.line for each in proposals([shape], [])] == lines
+    known = [DerivedFacts(inputs=(name,), transform=each) for each in ("sqrt", "> 0")]
+    assert not list(proposals([shape], known))
