@@ -322,18 +322,18 @@ class Spline(Transform):
     term: int = 0  # from 1; 0 stands for all
 
     def apply(self, *cells: Array) -> Array:
-        *_, before, last = self.knots
+        first, *_, before, last = self.knots
         own, (x,) = self.knots[self.term - 1], cells
-        value = _cube(x, own)
-        value = value - _cube(x, before) * ((last - own) / (last - before))
-        value = value + _cube(x, last) * ((before - own) / (last - before))
-        width = last - self.knots[0]
+        inside = np.minimum(x, last)  # far from the knots, the cubes of x would cancel each other
+        value = _cube(inside, own) - _cube(inside, before) * ((last - own) / (last - before))
+        value = value + np.maximum(x - last, 0.0) * (3.0 * (last - own) * (before - own))
+        width = last - first
         return value / (width * width)
 
     def limits(self, *inputs: Limits) -> Limits:
         ends = (np.array([end]) for end in inputs[0])
         lower, upper = (x if np.isinf(x[0]) else self.apply(x) for x in ends)
-        return max(float(lower[0]), 0.0), float(upper[0])
+        return max(0.0, float(lower[0])), min(math.inf, float(upper[0]))  # also of NaN
 
     def in_words(self, *inputs: str) -> str:
         own = f", {' '.join(map(_written, self.knots))})[{self.term}]" if self.term else ")"
