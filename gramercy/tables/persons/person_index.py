@@ -32,7 +32,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
 from gramercy.schemas import families, wordings
 from gramercy.tables.formats.lines import replace_invalid_utf8
-from gramercy.tables.formats.values import EXACT, decoded, is_text
+from gramercy.tables.formats.values import decoded, is_text
 from gramercy.tables.persons.name_table import (
     UNKNOWN,
     NameDict,
@@ -141,14 +141,16 @@ class IndexedPersons:
 
 
 def _as_text(column: pa.Array) -> pa.LargeStringArray:
-    """Names of persons; of floating-point numbers, the whole ones below 2^53 are names.
+    """Names of persons; of doubles, the whole ones below 2^53 are names.
 
-    The double next to a larger whole number would be another name of the same person.
+    The double next to a larger whole number would be another name of the same person. Of numbers
+    in single or half precision, this limit is 2^24 or 2^11.
     """
     kind = column.type
     if pa.types.is_floating(kind):
         numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
-        is_name = (np.abs(numbers) < EXACT) & (numbers == np.rint(numbers))
+        exact = 2.0 ** (np.finfo(kind.to_pandas_dtype()).nmant + 1)
+        is_name = (np.abs(numbers) < exact) & (numbers == np.rint(numbers))
         whole = np.where(is_name, numbers, 0.0).astype(np.int64)
         return pa.array(whole, mask=~is_name).cast(pa.large_string())
     is_exact = pa.types.is_integer(kind) or pa.types.is_decimal(kind)

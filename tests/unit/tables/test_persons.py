@@ -278,6 +278,19 @@ def test_files_must_agree_on_the_type_of_the_person_column(
             check_table_header(declared)
 
 
+@pytest.mark.parametrize(("kind", "exact"), [("e", 2**11), ("f", 2**24), ("d", 2**53)])
+def test_a_rounded_number_is_not_another_name_of_a_person(
+    kind: str, exact: int, tmp_path: Path
+) -> None:
+    """The person 2^24 + 1 of a file of whole numbers would be 2^24 in one of single precision."""
+    names = [exact - 1, exact, exact + 1]
+    parquet(tmp_path / "0.parquet", pa.array(names))
+    parquet(tmp_path / "1.parquet", pa.array(np.array(names, kind)))
+    declared = contract(tmp_path / "*.*", 3, neighbours="add-remove")
+    sums = accumulate(open_source(declared.source), declared, Unit(), Lattice(P, 12))
+    assert (sums.rows, sums.rows_without_person) == (3, 2)
+
+
 def test_contribution_never_decreases_with_more_rows(tmp_path: Path) -> None:
     """The contribution of clipped rows does not jump where scaling begins, nor exceed one row."""
     lattice = Lattice(P, 10, rows_in_ball=2000.0)
