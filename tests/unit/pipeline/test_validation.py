@@ -171,6 +171,28 @@ def test_a_steward_may_expect_columns_and_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_expectation_that_cannot_be_computed_decides_about_no_other(
+    tmp_path: Path,
+) -> None:
+    """Great Expectations raises an error for the whole suite where a parameter is not given."""
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n")
+    given = {"$PARAMETER": "nowhere"}
+    add_suite(
+        expect("table_column_count_to_equal", value=given),
+        expect("column_to_exist", column="b"),
+        expect("column_max_to_be_between", column="a", max_value=given),
+        expect("column_mean_to_be_between", column="a", max_value=0),
+    )
+    outcome = validated(contract(tmp_path / "t.csv", {"a": BOUNDS}))
+    assert failed(outcome).keys() == {
+        ("table_column_count_to_equal", ""),
+        ("column_mean_to_be_between", "a"),
+    }
+    (not_run,) = outcome.facts()["expectations"]["not_run"]
+    assert not_run["type"] == "expect_column_max_to_be_between"
+
+
+@pytest.mark.slow
 def test_csv_states_no_types(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,x\n")
     add_suite(
