@@ -639,11 +639,12 @@ def _types(file: SourceFile, contract: Contract) -> Types:
 def _header_elsewhere(file: SourceFile, contract: Contract) -> TableError | None:
     """The error for a header in another line or with another separator, if it has all columns.
 
-    It shows where the header is, and nothing that is written there or elsewhere.
+    It shows where the header is, and nothing that is written there or elsewhere. A single name is
+    not looked for: it may be the cell of a person.
     """
     stated = contract.source if isinstance(contract.source, CsvFormat) else CsvFormat()
     required = set(map(_folded, set(required_columns(contract)) - file.partition_values.keys()))
-    lines = file.first_lines()
+    lines = file.first_lines() if len(required) > 1 else []
     places = (
         (mark, number, _fields(line, mark))
         for number, line in enumerate(lines, 1)

@@ -116,6 +116,17 @@ def test_a_header_that_is_elsewhere_is_named(
     assert "Rosalind" not in str(refused.value)
 
 
+def test_a_cell_is_not_taken_for_a_header(tmp_path: Path) -> None:
+    """A refusal is public: it may not say in which row somebody's diagnosis is 'other'."""
+    path, refusals = tmp_path / "t.csv", list[str]()
+    for rows in ("1,none\n2,none\n", "1,none\n2,other\n", "1,none\n2,a; Other ;b\n"):
+        path.write_text(f"number,diagnosis\n{rows}")
+        with raises(families.TABLE_COLUMNS) as refused:
+            check_table_header(contract(path, {"other": NUMBER}))
+        refusals.append(str(refused.value))
+    assert len({*refusals}) == 1
+
+
 def test_names_that_look_alike_are_written_as_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("Weight,body  height,age\n")
