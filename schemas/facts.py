@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
+    AfterValidator,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -57,6 +58,11 @@ class DatasetFacts(Model):
         return self.persons or self.rows
 
 
+def _unit_of_dates(text: str) -> str:
+    DayCells.of_unit(text)
+    return text
+
+
 class ColumnFacts(Model):
     """A numeric column, with the centre and scale in use.
 
@@ -70,7 +76,7 @@ class ColumnFacts(Model):
     centre: Real
     scale: Positive
     derived: DerivedFacts | None = None
-    unit: str | None = None
+    unit: Annotated[str, AfterValidator(_unit_of_dates)] | None = None
 
     @model_serializer(mode="wrap")
     def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -147,6 +147,17 @@ class ReleaseSpec(Model):
     ledger: LedgerFacts | None = None
 
     @model_validator(mode="after")
+    def _check_codes(self) -> Self:
+        """Refuse groups of codes that are not the levels of their column."""
+        levels = {x.name: x.levels for x in (*self.columns, self.by) if isinstance(x, LevelsFacts)}
+        for name, codes in self.codes.items():
+            if levels.get(name) != tuple(codes.groups):
+                raise families.INCOMPLETE_FACTS(
+                    "'codes' of '{column}' are not those of its levels.", column=name
+                )
+        return self
+
+    @model_validator(mode="after")
     def _check_derived(self) -> Self:
         """Refuse declared bounds that values computed from other columns here cannot reach.
 

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.column import Derived
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.derived import TRANSFORMS, transform_of
+from gramercy.schemas.derived import TRANSFORMS, Derivation, Input, transform_of
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.steps import StepDays
 from gramercy.tables import batches
@@ -207,6 +208,22 @@ def test_cells_of_persons_and_single_cells_are_not_computed_from() -> None:
         contract_of(columns, privacy_unit="who", persons=20)
     with raises(families.COLUMNS, column="a"):
         contract_of(columns, privacy_unit="cell")
+
+
+def test_a_spline_is_a_line_far_from_its_knots() -> None:
+    """The cubes of cells would cancel each other there, and leave nothing but rounding errors."""
+    knots = (1.0, 10.0, 30.0)
+    spline, x = transform_of("spline knots 1 10 30 term 1"), [5.0, 10.0, 29.0, 30.0, 1e3, 1e9, 1e15]
+
+    def exact(cell: Fraction) -> Fraction:
+        first, before, last = (max(cell - Fraction(knot), Fraction(0)) ** 3 for knot in knots)
+        return (first - before * Fraction(29, 20) + last * Fraction(9, 20)) / 29**2
+
+    expected = [float(exact(Fraction(each))) for each in x]
+    np.testing.assert_allclose(spline.apply(np.array(x)), expected, rtol=1e-14)
+    assert spline.limits((0.0, 1e15)) == (0.0, pytest.approx(expected[-1], rel=1e-14))
+    far = transform_of("spline knots -1e300 0 1e300 term 1")
+    assert Derivation((Input("x", None, (-1e100, 1e100)),), far).limits == (0.0, math.inf)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
@@ -519,6 +536,26 @@ def test_a_forged_bound_is_refused(tmp_path: Path, scaling: str) -> None:
             forged["columns"][place] |= {"lower": bounds[0], "upper": bounds[1]}
         with raises(families.INCOMPLETE_FACTS, column=name):
             ReleaseSpec.model_validate(forged)
+
+
+def test_forged_units_and_codes_are_refused(tmp_path: Path) -> None:
+    """Cells would be read otherwise than a release says."""
+    born = {"unit": "days since 1970-01-01", "lower": "1900-01-01", "upper": "2020-01-01"}
+    columns = {"sex": {"levels": {"woman": ["F"], "other": "*"}}, "born": born}
+    facts = {"columns": columns, "source": "none.csv"}
+    request = asked(
+        tmp_path,
+        facts=facts,
+        normalisation="unit",
+        mechanism={"name": "rows", "epsilon": 4.0, "delta": 1e-6},
+    )
+    facts = read_plan(request).spec.model_dump(mode="json")
+    for key, value in {"zip": {"a": ["1"]}, "sex": {"woman": ["F"]}, "born": {"a": ["1"]}}.items():
+        with raises(families.INCOMPLETE_FACTS, column=key):
+            ReleaseSpec.model_validate(facts | {"codes": {key: {"groups": value}}})
+    facts["columns"][1]["unit"] = "moons since 1970-01-01"
+    with raises(families.VALUE, unit="days since 1970-01-01"):
+        ReleaseSpec.model_validate(facts)
 
 
 def test_synthetic_cells_are_computed_from_synthetic_cells(tmp_path: Path) -> None:
