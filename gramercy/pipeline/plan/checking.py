@@ -17,7 +17,6 @@ import difflib
 import itertools
 import math
 import shlex
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -31,6 +30,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import TableError
+from gramercy.schemas.model import nfc
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import CsvFormat, display_name
 from gramercy.schemas.steps import StepDays
@@ -138,19 +138,15 @@ class TableCheck:
     def _spellings(self, alike: int) -> Notice:
         """What to do about persons who may have two spellings of one id."""
         source, column = self.contract.source, str(self.contract.person_column)
-        remedy = (
-            f"name a view of the database as the source, in which it is upper(replace({column}, "
-            "' ', ''))."
-        )
-        if not isinstance(source, DatabaseTable):
-            file = display_name(source)
-            target = _converted_name(file)
+        remedy = "in the program that wrote the file, as the function UPPER(TRIM()) does."
+        if isinstance(source, DatabaseTable):
             remedy = (
-                f"run {shlex.join(['gramercy', 'convert', file, target, '--ids', column])}, and "
-                f"name {target} as the contract's 'source'."
+                f"name a view of the database as the source, in which it is upper(replace({column},"
+                " ' ', ''))."
             )
-            if not is_convertible(file):
-                remedy = "in the program that wrote the file, as the function UPPER(TRIM()) does."
+        elif is_convertible(file := display_name(source)):
+            command, target = _conversion(file, "--ids", column)
+            remedy = f"run {command}, and name {target} as the contract's 'source'."
         return families.PERSON_IDS(
             "{count} of the {persons} ids in '{column}' differ from another id only in capital "
             "letters or blanks. Where two of them are one person, the guarantee does not hold for "
@@ -329,7 +325,7 @@ class _Counts:
 
 def _line_breaks(file: str, lines: int) -> Notice:
     """What to do about texts with line breaks in a CSV file."""
-    target = _converted_name(file)
+    command, target = _conversion(file)
     return families.UNUSABLE_LINES(
         "{file}: {lines} lines open quotes and do not close them, as texts with line breaks do. A "
         "row of a CSV file is one line, so each of these lines is malformed, and the next one is "
@@ -339,14 +335,15 @@ def _line_breaks(file: str, lines: int) -> Notice:
         file=file,
         lines=lines,
         target=target,
-        command=shlex.join(["gramercy", "convert", file, target]),
+        command=command,
     )
 
 
-def _converted_name(file: str) -> str:
-    """The name of a file after its conversion."""
+def _conversion(file: str, *options: str) -> tuple[str, str]:
+    """The command that converts a file, and the name of the file that it writes."""
     path = PurePosixPath(file)
-    return str(path.with_name(path.name.partition(".")[0] + ".parquet"))
+    target = str(path.with_name(path.name.partition(".")[0] + ".parquet"))
+    return shlex.join(["gramercy", "convert", file, target, *options]), target
 
 
 Verdict = Literal["fine", "warning", "unusable"]
@@ -586,7 +583,7 @@ def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> Tabl
     if (elsewhere := _header_elsewhere(file, contract)) is not None:
         return elsewhere
     alike = _alike(missing, types)
-    if blanks := [name for name in missing if alike.get(name, "").strip() != alike.get(name, "")]:
+    if blanks := [name for name, stored in alike.items() if stored != stored.strip()]:
         return families.TABLE_COLUMNS(
             "{file}: names of columns start or end with blanks: {columns}.",
             "Remove these blanks in the file's header.",
@@ -604,7 +601,8 @@ def _columns_missing(file: SourceFile, types: Types, contract: Contract) -> Tabl
     omitted = len(missing) - _MOST_NAMED
     shown = [_in_full(name, contract) for name in missing[:_MOST_NAMED]]
     named = (*shown, *([f"and {omitted} more"] if omitted > 0 else []))
-    if separators := _separators(list(types), missing) if not file.format.states_names else "":
+    names = "" if file.format.states_names or len(types) > 1 else "".join(types)
+    if separators := next((words for mark, words in _SEPARATORS.items() if mark in names), ""):
         return families.HEADER(
             "{file}: columns of the contract are missing: {columns}; the fields seem "
             "to be separated by {separators} instead of commas.",
@@ -655,12 +653,9 @@ def _header_elsewhere(file: SourceFile, contract: Contract) -> TableError | None
     if found is None:
         return None
     separator, number, names = found
-    keys: dict[str, Any] = {}
-    if number != stated.header:
-        keys["header"] = number
-    if separator != stated.separator:
-        keys["separator"] = separator
-    words = _SEPARATORS.get(separator, "") if "separator" in keys else ""
+    keys = {"header": number, "separator": separator}
+    keys = {key: value for key, value in keys.items() if value != getattr(stated, key)}
+    words = _SEPARATORS.get(str(keys.get("separator")), "")
     decimal = ' (with decimal: "," if numbers have decimal commas)' if separator == ";" else ""
     return families.HEADER(
         "{file}: line {line} names the columns of the contract, in {count} fields{apart}; as "
@@ -687,23 +682,13 @@ def _fields(line: str, separator: str) -> list[str]:
 
 def _folded(name: str) -> str:
     """A name without what is easily overlooked: capital letters and blanks."""
-    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+    return " ".join(nfc(name).casefold().split())
 
 
 def _alike(missing: Sequence[str], names: Iterable[str]) -> dict[str, str]:
     """Names of a file that differ from missing ones only in what is easily overlooked."""
     by_folded = {_folded(name): name for name in names}
     return {name: by_folded[_folded(name)] for name in missing if _folded(name) in by_folded}
-
-
-def _separators(names: Sequence[str], missing: Sequence[str]) -> str:
-    """What separates the fields of a header if commas do not; empty if commas seem to."""
-    header = ",".join(names)  # a name may contain a comma
-    for mark, words in _SEPARATORS.items():
-        fields = {field.strip().strip('"') for field in header.split(mark)}
-        if mark in header and (len(names) == 1 or fields.issuperset(missing)):
-            return words
-    return ""
 
 
 def _check_persons(

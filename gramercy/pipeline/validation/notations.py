@@ -6,6 +6,7 @@ is proposed reads these cells. Cells are shown by their shapes: digits as 9, and
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections import Counter
@@ -18,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.notation import PLAIN, NumberNotation
-from gramercy.schemas.source import AnySource, Files
+from gramercy.schemas.notation import NumberNotation
+from gramercy.schemas.source import AnySource, Files, notation_of
 from gramercy.tables.formats.values import Numbers
 
 Mask = NDArray[np.bool_]
@@ -76,6 +77,10 @@ class Texts:
             [pattern.fullmatch(each.strip(_BLANKS + "+-")) is not None for each in self.texts]
         )
 
+    def having(self, characters: str) -> Mask:
+        """Which texts have any of some characters."""
+        return np.array([not set(characters).isdisjoint(each) for each in self.texts], bool)
+
     def cells(self, which: Mask) -> int:
         """The number of cells with some of the texts."""
         return round(float(self.counts[which].sum()))
@@ -121,15 +126,14 @@ class Misread:
 
 def misread(columns: Iterable[Texts], source: AnySource) -> Iterator[Misread]:
     """What the notation of a source does not read, or may read wrongly, and the keys that do."""
-    declared = source.notation if isinstance(source, NumberNotation) else PLAIN
+    declared = notation_of(source)
     shown = [each for each in columns if len(each.texts)]
     mixed = [
         each for each in shown if all(each.are_many(each.matching(x)) for x in _DECIMALS.values())
     ]
     for each in mixed:
-        marked = np.array([any(mark in text for mark in ".,") for text in each.texts])
         share = each.share(each.matching(_EITHER))
-        yield Misread((each.column,), share, each.shapes(marked), None, ambiguous=True)
+        yield Misread((each.column,), share, each.shapes(each.having(".,")), None, ambiguous=True)
     others = [each for each in shown if each not in mixed]
     best = _best(others, declared, source)
     gained = [(each, each.read(best) & ~each.read(declared)) for each in others]
@@ -156,12 +160,12 @@ def _groups_read_as_decimals(
     All cells with a mark have three digits after it, and others are below a thousand.
     """
     read = texts.read(declared)
-    marked = read & np.array([declared.decimal in each for each in texts.texts])
+    marked = read & texts.having(declared.decimal)
     grouped = marked & texts.matching(_GROUPED)
     plain = read & ~marked
-    is_usual = texts.are_many(grouped) and (grouped == marked).all()
     if (
-        is_usual
+        texts.are_many(grouped)
+        and (grouped == marked).all()
         and not texts.has_large_without_marks()
         and texts.share(plain) >= _WITHOUT_MARK
         and grouped.sum() > _LEAST_CELLS
@@ -193,17 +197,13 @@ def _best(columns: Sequence[Texts], declared: NumberNotation, source: AnySource)
 def _grouping_contradicted(
     columns: Sequence[Texts], notation: NumberNotation, declared: NumberNotation
 ) -> int:
-    """Cells that speak for groups of digits where a notation has decimals, or the other way."""
-    if notation.decimal == declared.decimal and notation.thousands == declared.thousands:
-        return 0
+    """Cells that speak for groups of digits where a notation has decimals."""
     cells = 0
-    for each in columns:
-        grouped = each.matching(_GROUPED) & np.array([notation.decimal in x for x in each.texts])
-        newly = grouped & ~each.read(declared)
-        if newly.any() and notation.decimal != declared.decimal:
-            marked = np.array([notation.decimal in x for x in each.texts])
-            if (grouped == marked).all():  # every mark is before three digits
-                cells += 2 * each.cells(newly)
+    for each in columns if notation.decimal != declared.decimal else ():
+        marked = each.having(notation.decimal)
+        grouped = marked & each.matching(_GROUPED)
+        if (grouped == marked).all():  # every mark is before three digits
+            cells += 2 * each.cells(grouped & ~each.read(declared))
     return cells
 
 
@@ -238,16 +238,12 @@ def _changed(notation: NumberNotation, declared: NumberNotation) -> list[str]:
 
 def _with_keys(source: AnySource, keys: Mapping[str, Any]) -> NumberNotation | None:
     """The notation of a source with these keys; None if they contradict each other."""
-    stated = {"path": source} if isinstance(source, str) else source.model_dump(exclude_unset=True)
-    kind = Files if isinstance(source, str) else type(source)
-    if not issubclass(kind, NumberNotation):
-        return None
-    notation = None
-    try:
-        notation = kind.model_validate({**stated, **keys}).notation
-    except (GramercyError, ValueError):
-        return None
-    return notation
+    stated = Files(path=source) if isinstance(source, str) else source
+    if isinstance(stated, NumberNotation):
+        with contextlib.suppress(GramercyError, ValueError):
+            keys = {**stated.model_dump(exclude_unset=True), **keys}
+            return type(stated).model_validate(keys).notation
+    return None
 
 
 def _units(unread: Iterable[tuple[Texts, Mask]]) -> list[str]:

@@ -45,8 +45,9 @@ def _is_utf16(head: bytes) -> bool:
 
 
 def _is_text(head: bytes) -> bool:
+    """Judged by the first line: the others may be rows."""
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+        text = codecs.getincrementaldecoder("utf-8")().decode(head.partition(b"\n")[0])
     except UnicodeDecodeError:
         return False
     return bool(text.strip()) and not any(each < " " and each not in "\t\r\n" for each in text)

@@ -145,18 +145,19 @@ def _stored_names(table: pq.ParquetFile) -> dict[str, str]:
     return {nfc(field.name): field.name for field in table.schema_arrow}
 
 
-def _dictionary_columns(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[str]:
+def _dictionary_columns(metadata: pq.FileMetaData, columns: Collection[str]) -> list[str]:
     """Texts that stay encoded, so that none is repeated in memory; see `_Reader.column`."""
-    encoded = []
+    encoded, wanted = [], set(columns)
     for k in range(len(metadata.schema)):
         leaf = metadata.schema.column(k)
+        if leaf.path not in wanted or leaf.physical_type != "BYTE_ARRAY":
+            continue
         chunks = [metadata.row_group(g).column(k) for g in range(metadata.num_row_groups)]
-        if leaf.path in columns and leaf.physical_type == "BYTE_ARRAY":
-            encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
-            if all(x.has_dictionary_page for x in chunks) and not any(
-                "DELTA" in x for x in encodings
-            ):
-                encoded.append(leaf.name)
+        if all(
+            x.has_dictionary_page and not any("DELTA" in each for each in x.encodings)
+            for x in chunks
+        ):
+            encoded.append(leaf.name)
     return encoded
 
 

@@ -146,6 +146,7 @@ def test_names_that_look_alike_are_written_as_in_the_file(tmp_path: Path) -> Non
         ("t.csv", b"<!DOCTYPE html>\n<html></html>", ""),
         ("t.csv", b'[{"a": 1, "b": 2}]', ".json"),
         ("t.parquet", b"a,b\n1,2\n", ".csv"),
+        ("t.parquet", b"a,b\n\xff,\x00\n", ".csv"),  # no cell decides about the message
         ("t.parquet", b"<html>404</html>", ""),
         ("t.parquet", b"", ""),
         ("t.csv.gz", b"a,b\n1,2\n", ".csv"),
