@@ -119,8 +119,8 @@ class SampledTable:
         """The columns of numbers without those of dates."""
         return [each for each in self.columns.values() if each.is_numeric]
 
-    def line_of_levels(self, column: SampledColumn, levels: Any) -> dict[str, str | None]:
-        """The line of the contract that corrects levels; only a terminal shows cells."""
+    def correction(self, column: SampledColumn, levels: Any) -> tuple[str | None, str]:
+        """The line of the contract that corrects levels, and what to do; see `shows_levels`."""
         line = f"levels: {as_yaml(levels)}" if isinstance(column.declared, Levels) else None
         if not self.shows_levels:
             line, remedy = None, "'gramercy check' shows more of them."
@@ -128,7 +128,7 @@ class SampledTable:
             remedy = "Add them to a group in the contract, such as the group of all others: '*'."
         else:
             remedy = f"Write for this column in the contract: {line}."
-        return {"line": line, "remedy": remedy}
+        return line, remedy
 
     def cells(self, name: str) -> list[pa.Array]:
         """The cells of a column, by file."""
@@ -236,13 +236,8 @@ def _notations(table: SampledTable) -> Iterator[Notice]:
 
 
 def _misread(found: Misread) -> Notice:
-    facts: dict[str, Any] = {
-        "mistake": "notation" if found.keys or not found.ambiguous else "mixed notations",
-        "columns": found.columns,
-        "share": percentage(found.share),
-        "shapes": found.shapes,
-        "line": None if found.keys is None else as_yaml(found.keys)[1:-1],
-    }
+    share = percentage(found.share)
+    line = None if found.keys is None else as_yaml(found.keys)[1:-1]
     if found.keys is None and found.ambiguous:
         return families.MANY_CELLS(
             "{columns}: some cells have decimal points, and others decimal commas, such as "
@@ -250,7 +245,10 @@ def _misread(found: Misread) -> Notice:
             "cannot be decided.",
             "Export the column again with decimal points and without marks between thousands. "
             "Otherwise cells of one of the two notations are missing, or other numbers.",
-            **facts,
+            mistake="mixed notations",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
         )
     if found.keys is None:
         return families.MANY_CELLS(
@@ -258,21 +256,33 @@ def _misread(found: Misread) -> Notice:
             "like: {shapes}.",
             "They count as missing. Export the column as plain numbers such as 1234.5, or store it "
             "in a Parquet file as numbers. Decimal commas need a 'separator' that is not a comma.",
-            **facts,
+            mistake="notation",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
+            line=line,
         )
     if found.ambiguous:
         return families.MANY_CELLS(
             "{columns}: all marks are before three digits, as in {shapes} ({share} of the cells). "
             "If they separate thousands, these cells are read as other numbers, or not at all.",
             "If so, write under the contract's 'source', next to its 'path' or 'url': {line}.",
-            **facts,
+            mistake="notation",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
+            line=line,
         )
     return families.MANY_CELLS(
         "{columns}: cells are not read as numbers ({share} of one of these columns). They look "
         "like: {shapes}.",
         "They count as missing. Write under the contract's 'source', next to its 'path' or 'url': "
         "{line}.",
-        **facts,
+        mistake="notation",
+        columns=found.columns,
+        share=share,
+        shapes=found.shapes,
+        line=line,
     )
 
 
@@ -576,6 +586,7 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
         spelt = {text: known[_plain_form(text)] for text in cells if _plain_form(text) in known}
         if spelt:
             groups = {x: [x, *sorted(text for text in spelt if spelt[text] == x)] for x in levels}
+            line, remedy = table.correction(column, groups)
             yield families.MANY_CELLS(
                 "{columns}: {share} of the cells differ from a declared level only in capitals, "
                 "blanks or the form of accents.",
@@ -583,7 +594,8 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
                 mistake="spelling of levels",
                 columns=(column.name,),
                 share=percentage(sum(cells[text] for text in spelt) / len(unknown)),
-                **table.line_of_levels(column, groups),
+                remedy=remedy,
+                line=line,
             )
         least = max(_LEAST_LEVEL, _LEAST_LEVEL_SHARE * len(unknown))
         others = {k: v for k, v in cells.items() if k not in spelt and v >= least}
@@ -592,6 +604,7 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
         shown = sorted(others, key=lambda each: (-others[each], each))[:_MOST_LEVELS]
         are_texts = isinstance(declared[0], str)
         listed = [*declared, *(shown if are_texts else map(_number, shown))]
+        line, remedy = table.correction(column, listed)
         yield families.MANY_CELLS(
             "{columns}: {share} of the cells are not a declared level; {count} other values are "
             "frequent.",
@@ -600,7 +613,8 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
             columns=(column.name,),
             share=percentage(sum(others.values()) / len(unknown)),
             count=len(others),
-            **table.line_of_levels(column, listed),
+            remedy=remedy,
+            line=line,
         )
 
 
