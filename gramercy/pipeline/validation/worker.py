@@ -123,7 +123,8 @@ class Validator:
                 continue
             for each in done.results:
                 place = start + each.expectation_config.meta["place"]
-                success[place] = None if _has_raised(each.exception_info) else each.success
+                raised = _has_raised(each.exception_info)
+                success[place] = None if raised else bool(each.success)  # it may be NumPy's
         return success
 
     def _suite_of(self, expectations: Sequence[Expectation]) -> Any:

@@ -193,6 +193,27 @@ def test_an_expectation_that_cannot_be_computed_decides_about_no_other(
 
 
 @pytest.mark.slow
+def test_all_kinds_of_failures_are_recorded(tmp_path: Path) -> None:
+    """Some expectations of Great Expectations answer with a truth value of NumPy."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,1\n3,3\n")
+    half = {"quantiles": [0.5], "value_ranges": [[7, 8]]}
+    suite = (
+        expect("column_quantile_values_to_be_between", column="a", quantile_ranges=half),
+        expect("column_median_to_be_between", column="a", min_value=7),
+        expect("column_stdev_to_be_between", column="a", min_value=7),
+        expect("column_value_lengths_to_equal", column="b", value=7),
+        expect("column_values_to_be_increasing", column="b"),
+        expect("column_proportion_of_unique_values_to_be_between", column="a", max_value=0.1),
+        expect("column_pair_values_to_be_equal", column_A="a", column_B="b"),
+    )
+    add_suite(*suite)
+    outcome = validated(contract(tmp_path / "t.csv", {"a": BOUNDS}))
+    found = outcome.facts()["expectations"]
+    recorded = {each["type"] for each in found["failed"] + found["not_run"]}
+    assert recorded == {each["type"] for each in suite}
+
+
+@pytest.mark.slow
 def test_csv_states_no_types(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,x\n")
     add_suite(

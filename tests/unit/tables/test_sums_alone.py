@@ -1,6 +1,6 @@
 """The exact sums of a table are those of its rows, or of its persons, each in a table of its own.
 
-So no row moves, changes, adds or removes what another one adds, whatever its cells are.
+So no row moves, changes, adds or removes what another one adds, for any cells.
 """
 
 from __future__ import annotations
