@@ -11,7 +11,7 @@ from gramercy.pipeline.plan.due_steps import unfinished_window, waits_until
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
-from gramercy.pipeline.progress import announce_step, in_parallel, part_of_run
+from gramercy.pipeline.progress import announce_step, part_of_run
 from gramercy.pipeline.publish.private_table import (
     copy_folder,
     remove_abandoned_copies,
@@ -135,9 +135,8 @@ def _read_and_publish(
         steps.validate(copied.contract)
         outcome = Outcome(Job.of(context.home, plan.contract, copied.contract))
         validation = (context, copied, outcome, process)
-        with in_parallel():
-            of_columns = steps.expectations.submit(*validation)
-            of_cells = steps.sampled_expectations.submit(*validation, wait_for=[of_columns])
+        of_columns = steps.expectations.submit(*validation)
+        of_cells = steps.sampled_expectations.submit(*validation, wait_for=[of_columns])
         data = steps.accumulate(copied)
         with announce_step("expectations"):
             of_columns.result()

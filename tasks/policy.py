@@ -100,19 +100,20 @@ class PrivateTask(Task[P, R]):
 
         @functools.wraps(step)
         def reported(*args: P.args, **kwargs: P.kwargs) -> R:
-            with announce_step(step.__name__), log_step(step.__name__):
+            with log_step(step.__name__):
                 return step(*args, **kwargs)
 
         settings = {"name": step.__name__, **options, **_POLICY}
         super().__init__(fn=typed_errors_only(reported), **settings)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
-        """Run it; see `prefect.Task`."""
-        result: R = super().__call__(*map(quote, args), **_quoted(kwargs))
-        return result
+        """Run it, and announce it; see `prefect.Task`."""
+        with announce_step(self.step.__name__):
+            result: R = super().__call__(*map(quote, args), **_quoted(kwargs))
+            return result
 
     def submit(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it in the task runner of the flow; see `prefect.Task`."""
+        """Run it next to the steps that follow, without an announcement; see `prefect.Task`."""
         waits = {name: kwargs.pop(name) for name in ("return_state", "wait_for") if name in kwargs}
         return super().submit(*map(quote, args), **_quoted(kwargs), **waits)
 

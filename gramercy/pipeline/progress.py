@@ -44,24 +44,11 @@ def part_of_run(name: str, number: int, count: int) -> Iterator[None]:
         _part.reset(token)
 
 
-_in_parallel: ContextVar[bool] = ContextVar("_in_parallel", default=False)
-
-
-@contextlib.contextmanager
-def in_parallel() -> Iterator[None]:
-    """Do not announce steps that begin in the block: they run while others are announced."""
-    token = _in_parallel.set(True)
-    try:
-        yield
-    finally:
-        _in_parallel.reset(token)
-
-
 @contextlib.contextmanager
 def announce_step(step: str) -> Iterator[None]:
     """Print when a step begins and ends, if ``GRAMERCY_PROGRESS`` is 1."""
     step = _part.get() + step
-    if os.environ.get(PROGRESS_VARIABLE) != "1" or _in_parallel.get():
+    if os.environ.get(PROGRESS_VARIABLE) != "1":
         yield
         return
     console = Console(stderr=True, highlight=False)

@@ -16,7 +16,6 @@ from gramercy.schemas.problem import Notice
 
 _LISTED = 5  # in a notice
 _MOVED = 0.01  # share of the rows: by less, the missing cells of a column have not changed
-_IN_SET = "expect_column_values_to_be_in_set"
 
 
 @dataclass(repr=False)
@@ -45,18 +44,14 @@ class Outcome:
         """Why a release is refused: the steward's file, or names and types alone, decide it."""
         path = home.expectations(self.job.contract.id)
         for each in self.columns.get("unusable", ()):
-            kind, number, similar = each["type"], each["number"], each["similar"]
-            if similar:
-                return invalid_suite(
-                    path,
-                    f"Great Expectations has no '{kind}' (expectation {number})",
-                    f"Write its 'type' as in a saved suite. Most similar: {', '.join(similar)}.",
-                )
+            similar = ", ".join(each["similar"])
             return invalid_suite(
                 path,
-                f"Great Expectations does not accept the arguments of expectation {number}, "
-                f"'{kind}'",
-                "Correct its 'kwargs' as in the documentation of this expectation, or remove it.",
+                f"Great Expectations {'has no' if similar else 'does not accept the arguments of'} "
+                f"'{each['type']}' (expectation {each['number']})",
+                f"Write its 'type' as in a saved suite. Most similar: {similar}."
+                if similar
+                else "Correct its 'kwargs' as in the documentation of it, or remove it.",
             )
         refusing = [x for x in self.columns.get("failed", ()) if x["severity"] == SCHEMA]
         if not refusing:
@@ -94,48 +89,35 @@ class Outcome:
         }
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """What differs between the internal records of two versions; empty where nothing does.
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What differs between the internal records of two versions.
 
     Returns
     -------
-    dict
-        ``new_columns``, ``gone_columns``, ``types`` (before and now), ``missing`` (shares of the
-        rows, before and now), ``new_levels`` (declared ones that no earlier sample had, by column),
-        ``undeclared_levels`` (columns with cells of levels that are not declared, which had no such
-        cell), ``failed`` (expectations that fail now and did not).
+    list of dict
+        Each with ``column``, ``what``, and what it was ``before`` and is ``now``.
     """
+    found = list[tuple[str, str, str, str]]()
     old, new = before.get("types", {}), now.get("types", {})
-    found: dict[str, Any] = {}
-    if old and new:
-        found["new_columns"] = [name for name in new if name not in old]
-        found["gone_columns"] = [name for name in old if name not in new]
-        found["types"] = {
-            name: [old[name], new[name]] for name in old if old[name] != new.get(name, old[name])
-        }
+    for name in old | new if old and new else ():
+        was, stated = old.get(name, "none"), new.get(name, "none")
+        if was != stated:
+            found.append((name, "column" if "none" in (was, stated) else "type", was, stated))
     earlier, later = _missing_shares(before), _missing_shares(now)
-    found["missing"] = {
-        name: [earlier[name], share]
-        for name, share in later.items()
-        if name in earlier and abs(share - earlier[name]) >= _MOVED
-    }
-    known_levels = before.get("levels", {})
-    new = {
-        name: [each for each in seen if each not in known_levels[name]]
-        for name, seen in now.get("levels", {}).items()
-        if name in known_levels
-    }
-    found["new_levels"] = {name: levels for name, levels in new.items() if levels}
+    for name, share in later.items():
+        if name in earlier and abs(share - earlier[name]) >= _MOVED:
+            shares = (percentage(earlier[name]), percentage(share))
+            found.append((name, "missing or invalid cells", *shares))
+    seen = before.get("levels", {})
+    for name, levels in now.get("levels", {}).items():
+        unseen = [each for each in levels if name in seen and each not in seen[name]]
+        found += [(name, f"level {each}", "no cell", "some cells") for each in unseen]
     if "expectations" in before and "expectations" in now:
-        known = {_key(each) for each in before["expectations"]["failed"]}
-        failed = [each for each in now["expectations"]["failed"] if _key(each) not in known]
-        found["undeclared_levels"] = [x["column"] for x in failed if x["type"] == _IN_SET]
-        found["failed"] = failed
-    return {name: each for name, each in found.items() if each}
-
-
-def _key(failed: Mapping[str, Any]) -> tuple[str, str]:
-    return failed["type"], failed["column"]
+        known = {_in_words(each) for each in before["expectations"]["failed"]}
+        for each in now["expectations"]["failed"]:
+            if _in_words(each) not in known:
+                found.append((each["column"], _expected(each), "passed", "failed"))
+    return [dict(zip(("column", "what", "before", "now"), each, strict=True)) for each in found]
 
 
 def _missing_shares(record: Mapping[str, Any]) -> dict[str, float]:
@@ -160,27 +142,15 @@ def validation_notices(record: Mapping[str, Any]) -> Iterator[Notice]:
     if found is not None:
         yield from _outcome_notices(found)
     yield from (Notice(**each) for each in record.get("mistakes", ()))
-    changed, before = record.get("changes", {}), record.get("changes_since", "")
-    said = [
-        *(f"new column {name}" for name in changed.get("new_columns", ())),
-        *(f"{name} is gone" for name in changed.get("gone_columns", ())),
-        *(f"{name} is {now}, was {was}" for name, (was, now) in changed.get("types", {}).items()),
-        *(
-            f"{name} has cells of {_some(map(str, levels), ', ')} for the first time"
-            for name, levels in changed.get("new_levels", {}).items()
-        ),
-        *(f"new undeclared levels in {name}" for name in changed.get("undeclared_levels", ())),
-        *(
-            f"{name} is missing in {percentage(now)} of the rows, before in {percentage(was)}"
-            for name, (was, now) in changed.get("missing", {}).items()
-        ),
-    ]
-    if said:
+    if changed := record.get("changes"):
         yield families.MANY_CELLS(
             "The table differs from that of {before}: {changes}.",
             "If it should not, find out what changed where the table is made.",
-            before=before,
-            changes=_some(said, "; "),
+            before=record["changes_since"],
+            changes=_some(
+                (f"{x['column']} ({x['what']}: {x['before']}, now {x['now']})" for x in changed),
+                "; ",
+            ),
         )
 
 
@@ -212,8 +182,12 @@ def _outcome_notices(found: Mapping[str, Any]) -> Iterator[Notice]:
 
 def _in_words(facts: Mapping[str, Any]) -> str:
     """What an expectation expects of which column, such as ``age (values to be between)``."""
-    said = facts["type"].removeprefix("expect_").removeprefix("column_").replace("_", " ")
-    return f"{facts['column']} ({said})" if facts["column"] else said
+    return f"{facts['column']} ({_expected(facts)})" if facts["column"] else _expected(facts)
+
+
+def _expected(facts: Mapping[str, Any]) -> str:
+    kind: str = facts["type"]
+    return kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
 
 
 def _some(sentences: Iterable[str], between: str) -> str:

@@ -39,6 +39,7 @@ from gramercy.pipeline.validation.mistakes import (
 )
 from gramercy.pipeline.validation.suite import OF_ALL_ROWS, TYPES, Expectation, Job
 from gramercy.pipeline.validation.worker_process import LENGTH_BYTES, SECONDS
+from gramercy.schemas.column import level_names
 from gramercy.schemas.contract import Contract
 from gramercy.tables.formats.reader import PARTIAL, column_types, schema_of
 from gramercy.tables.formats.source import open_source
@@ -233,13 +234,13 @@ def _by_expectation(failed: Iterable[tuple[Expectation, str]]) -> list[dict[str,
     return [*found.values()]
 
 
-def _levels_seen(contract: Contract, sample: pd.DataFrame) -> dict[str, list[Any]]:
+def _levels_seen(contract: Contract, sample: pd.DataFrame) -> dict[str, list[str]]:
     """The declared levels that occur, by column."""
-    seen = dict[str, list[Any]]()
+    seen = dict[str, list[str]]()
     for name, declared in contract.table_columns.items():
         if declared.categories is not None and name in sample:
             cells = {*sample[name].unique()}
-            seen[name] = [level for level in declared.categories if level in cells]
+            seen[name] = level_names(level for level in declared.categories if level in cells)
     return seen
 
 

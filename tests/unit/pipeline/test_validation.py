@@ -81,7 +81,9 @@ def test_cells_are_validated_as_a_release_reads_them(tmp_path: Path) -> None:
         "fine": {"lower": 0.0, "upper": 2.0, "missing": [-9]},
     }
     declared = Contract.model_validate(contract_facts() | {"source": source, "columns": columns})
-    assert failed(validated(declared)) == {
+    outcome = validated(declared)
+    assert outcome.cells["levels"] == {"blood": ["A", "B"], "stage": ["1", "2"]}
+    assert failed(outcome) == {
         ("column_values_to_be_in_set", "blood"): ["t.csv"],
         ("column_values_to_be_in_set", "stage"): ["t.csv"],
         ("column_values_to_not_be_null", "fine"): ["t.csv"],
@@ -153,8 +155,12 @@ def test_a_steward_may_expect_columns_and_types(tmp_path: Path) -> None:
         expect("table_column_count_to_equal", value=2),
         expect("column_to_exist", "warning", column="absent"),
         expect("column_mean_to_be_between", column="a", min_value=100),
+        {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT 1"}},
+        expect("table_row_count_to_equal_other_table", other_table_name="other"),
+        expect("table_row_count_to_equal", value=1),
     )
     outcome = validated(declared)
+    assert len(outcome.cells["not_run"]) == 3
     assert outcome.error(Home.default()) is None
     assert failed(outcome).keys() == {
         ("column_to_exist", "absent"),
@@ -264,30 +270,6 @@ def test_files_that_are_not_suites_are_refused(text: str) -> None:
     path.write_text(text)
     with raises(families.CONTRACT_FILE, path=str(path)):
         steward_suite(Home.default(), "toy")
-
-
-@pytest.mark.slow
-def test_answers_contain_no_cells(tmp_path: Path) -> None:
-    """Also where an expectation fails, or cannot be computed, because of cells."""
-    cells = [SECRET, "27182818.25", "-27182818.25"]
-    pd.DataFrame({"a": cells, "kind": [SECRET, "A", "B"], "c": cells}).to_csv(
-        tmp_path / "t.csv", index=False
-    )
-    add_suite(
-        expect("column_mean_to_be_between", column="c", min_value=0),
-        {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT 1"}},
-        expect("table_row_count_to_equal_other_table", other_table_name="other"),
-        expect("column_max_to_be_between", column="a", max_value=0),
-        expect("column_distinct_values_to_be_in_set", column="kind", value_set=["A"]),
-        expect("column_values_to_match_regex", column="kind", regex="^A$"),
-        expect("column_values_to_be_dateutil_parseable", column="a"),
-    )
-    columns = {"a": BOUNDS, "kind": {"levels": ["A", "B"]}}
-    outcome = validated(contract(tmp_path / "t.csv", columns))
-    said = json.dumps([outcome.columns, outcome.cells])
-    assert len(outcome.cells["failed"] + outcome.cells["not_run"]) > len(columns)
-    assert outcome.cells["levels"] == {"kind": ["A", "B"]}
-    assert not any(each in said for each in (SECRET, "2718281", "0.333", "0.5"))
 
 
 FAULTY = {
@@ -406,14 +388,12 @@ def test_changes_between_versions() -> None:
         "levels": {"b": ["x", "y"], "new": [1]},
         "expectations": {"failed": [fails("a"), fails("b")]},
     }
-    assert changes(before, before) == {}
-    assert changes({}, now) == {}
-    assert changes(before, now) == {
-        "new_columns": ["new"],
-        "gone_columns": ["gone"],
-        "types": {"a": ["double", "text"]},
-        "missing": {"b": [0.1, 0.25]},
-        "new_levels": {"b": ["y"]},
-        "undeclared_levels": ["a"],
-        "failed": [fails("a")],
+    assert changes(before, before) == changes({}, now) == []
+    assert {tuple(each.values()) for each in changes(before, now)} == {
+        ("a", "type", "double", "text"),
+        ("a", "values to be in set", "passed", "failed"),
+        ("b", "missing or invalid cells", "10 %", "25 %"),
+        ("b", "level y", "no cell", "some cells"),
+        ("gone", "column", "any", "none"),
+        ("new", "column", "none", "whole"),
     }
