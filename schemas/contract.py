@@ -259,10 +259,18 @@ class Contract(Model):
         if any(not name or name != name.strip() for name in self.columns):
             raise families.COLUMNS("A column's name is empty, or starts or ends with a blank.")
         published = [c for n, column in self.columns.items() for c in column.matrix_names(n)]
-        if any(has_unprintable(name) for name in published):
+        if any(has_unprintable(name) for name in self.columns):
             raise families.COLUMNS(
                 "A name in 'columns' has a control character.", "Rename the column."
             )
+        for name, column in self.columns.items():
+            if any(has_unprintable(each) for each in column.matrix_names(name)):
+                raise families.LEVELS(
+                    "columns.{column}: a level has a control character.",
+                    "Remove it from 'levels'. If it stands for a letter such as ä, state the "
+                    "file's encoding under 'source', such as encoding: cp1252.",
+                    column=name,
+                )
         counts = Counter([INTERCEPT, *published])
         if repeated := [name for name, times in counts.items() if times > 1]:
             raise families.COLUMNS(

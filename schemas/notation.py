@@ -78,7 +78,13 @@ class NumberNotation(Model):
     @property
     def notation(self) -> NumberNotation:
         """The notation alone, without other facts about the table."""
-        return NumberNotation(**{k: getattr(self, k) for k in NumberNotation.model_fields})
+        stated = self.model_fields_set & NumberNotation.model_fields.keys()
+        return NumberNotation(**{key: getattr(self, key) for key in stated})
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the steward says how numbers are written, be it as a computer writes them."""
+        return not self.model_fields_set.isdisjoint(NumberNotation.model_fields)
 
     @property
     def is_plain(self) -> bool:

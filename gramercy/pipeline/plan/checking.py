@@ -460,12 +460,20 @@ def quality_notices(
             columns=names,
         )
     readable = [column for column in columns if not column.is_unreadable]
-    if named := _worst(readable, lambda column: column.missing_share, _MANY_MISSING):
+    numbers = [column for column in readable if not column.is_levels]
+    if named := _worst(numbers, lambda column: column.missing_share, _MANY_MISSING):
         yield families.MANY_CELLS(
-            "Many cells are missing, unreadable or not a declared level: {columns}.",
-            "If they should not be: {remedy} Or correct the table, or the levels in the contract.",
+            "Many cells are missing or unreadable: {columns}.",
+            "If they should not be: {remedy} Or correct the table.",
             columns=named,
             remedy=_STATE_NOTATION,
+        )
+    levels = [column for column in readable if column.is_levels]
+    if named := _worst(levels, lambda column: column.missing_share, _MANY_MISSING):
+        yield families.MANY_CELLS(
+            "Many cells are missing or not a declared level: {columns}.",
+            "If they should not be, compare the levels in the contract with the table's.",
+            columns=named,
         )
     if named := _worst(readable, lambda column: column.clamped_share, _MANY_CLAMPED):
         yield families.MANY_CELLS(
@@ -500,8 +508,9 @@ _OTHER_TYPES = (
     "numbers as numbers, and levels that are text as text."
 )
 _AS_TEXT = (
-    f"{_STATE_NOTATION} Declare categories as 'levels'; or remove the columns from 'columns' (or, "
-    "if a pattern matches them, add them to 'exclude')."
+    f"{_STATE_NOTATION} If all are written as 1234.5: \"decimal: '.'\". Declare categories as "
+    "'levels'; or remove the columns from 'columns' (or, if a pattern matches them, add them to "
+    "'exclude')."
 )
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 

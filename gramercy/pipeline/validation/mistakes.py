@@ -30,9 +30,11 @@ from gramercy.schemas import families
 from gramercy.schemas.column import Column, ColumnKind, Derived, Levels, level_names
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.corrections import as_yaml
+from gramercy.schemas.model import has_unprintable
 from gramercy.schemas.notation import NumberNotation
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import notation_of, original
+from gramercy.tables.formats.byte_streams import SUBSTITUTE
 from gramercy.tables.formats.raw_sample import MOST_FILES, MOST_ROWS, RawSample, raw_samples
 from gramercy.tables.formats.source import Source, open_source
 from gramercy.tables.formats.values import coding_of, is_text
@@ -235,6 +237,9 @@ def _notations(table: SampledTable) -> Iterator[Notice]:
         yield _misread(found)
 
 
+_LIMITS = frozenset("<>≤≥")
+
+
 def _misread(found: Misread) -> Notice:
     share = percentage(found.share)
     line = None if found.keys is None else as_yaml(found.keys)[1:-1]
@@ -249,6 +254,13 @@ def _misread(found: Misread) -> Notice:
             columns=found.columns,
             share=share,
             shapes=found.shapes,
+        )
+    if found.keys is None and all(shape.lstrip()[:1] in _LIMITS for shape in found.shapes):
+        return families.MANY_CELLS(
+            "{columns}: {share} of the cells are limits, as of a measurement: {shapes}.",
+            "They count as missing, and the mean is then that of the other cells. In the file, "
+            "write a number for each, such as the limit or half of it, as is usual in the field.",
+            **facts | {"mistake": "limits"},
         )
     if found.keys is None:
         return families.MANY_CELLS(
@@ -284,6 +296,28 @@ def _misread(found: Misread) -> Notice:
         shapes=found.shapes,
         line=line,
     )
+
+
+def _encodings(table: SampledTable) -> Iterator[Notice]:
+    """Bytes that are not characters of the file's encoding, as a reader marks them."""
+    names = tuple(
+        column.name
+        for column in table.columns.values()
+        if pc.any(pc.match_substring(column.texts, SUBSTITUTE)).as_py()
+    )
+    if names:
+        declared = getattr(table.contract.source, "encoding", "utf-8")
+        other = "cp1252" if declared == "utf-8" else "utf-8"
+        yield families.MANY_CELLS(
+            "{columns}: cells have bytes that are not text in {encoding}, such as that of the ä in "
+            "another encoding.",
+            "Write under the contract's 'source', next to its 'path' or 'url': {line}. Or save "
+            "the file in {encoding}.",
+            mistake="encoding",
+            columns=names[:_MOST_NAMED],
+            encoding=declared,
+            line=f"encoding: {other}",
+        )
 
 
 _MANY_WORDS = 0.2
@@ -438,27 +472,35 @@ def is_identifier(column: SampledColumn) -> bool:
 
 
 def _persons(table: SampledTable) -> Iterator[Notice]:
-    """Ids of persons that differ from another one only in zeros at the beginning or the end."""
+    """Ids of persons that differ from another one only in zeros at an end, or in punctuation.
+
+    Ids with the same marks in other places, such as 1-11 and 11-1, are different ones.
+    """
     name = table.contract.person_column
     if name is None:
         return
     texts = [each.cast(pa.string()) for each in table.cells(name) if is_text(each.type)]
-    spellings: dict[str, set[str]] = {}
+    by_zeros: dict[str, set[str]] = {}
+    by_marks: dict[str, dict[str, str]] = {}  # one id of every arrangement of marks
     for text in pa.chunked_array(texts, pa.string()).drop_null().unique().to_pylist():
         plain = text.strip().casefold()
         bare = re.sub(r"^0+(?=\w)|\.0+$", "", re.sub(r"(?<=\D)0+(?=\d)", "", plain))
-        spellings.setdefault(bare, set()).add(plain)
-    alike = sum(len(each) for each in spellings.values() if len(each) > 1)
+        by_zeros.setdefault(bare, set()).add(plain)
+        whole = re.sub(r"\.0+$", "", plain)
+        marks = by_marks.setdefault(re.sub(r"[\W_]+", "", whole), {})
+        marks.setdefault(re.sub(r"[^\W_]+", "", whole), plain)
+    groups = [*by_zeros.values(), *(set(marks.values()) for marks in by_marks.values())]
+    alike = len(set().union(*(group for group in groups if len(group) > 1)))
     if alike:
         yield families.PERSON_IDS(
-            "{alike} of {ids} sampled ids in '{column}' differ from another id only in zeros, as "
-            "7 and 007 do.",
+            "{alike} of {ids} sampled ids in '{column}' differ from another id only in zeros or "
+            "marks, as 7 and 007, or 756.12 and 75612 do.",
             "The guarantee is for each spelling: it does not hold for a person with two of them. "
             "Write every id in one way before a release.",
             mistake="alike",
             columns=(name,),
             alike=alike,
-            ids=sum(map(len, spellings.values())),
+            ids=sum(map(len, by_zeros.values())),
             column=name,
         )
 
@@ -466,11 +508,11 @@ def _persons(table: SampledTable) -> Iterator[Notice]:
 _TOTALS = re.compile(
     r"(?i)\W*(grand |sub)?(total|totals|sum|summe|gesamt|insgesamt|somme|suma|totale)\W*"
 )
-_TIMES_LARGEST, _FEWEST_ROWS = 5.0, 10
+_TIMES_LARGEST, _FEWEST_ROWS, _LONGEST_FOOTER = 5.0, 10, 6
 
 
 def _totals(table: SampledTable) -> Iterator[Notice]:
-    """Last rows that are sums of the others."""
+    """Rows at the end that are sums of the others, perhaps with notes below them."""
     ends = _ends([each.cells for each in table.samples])
     numbers = [np.split(each.numbers, ends) for each in table.numeric]
     files = [
@@ -480,8 +522,9 @@ def _totals(table: SampledTable) -> Iterator[Notice]:
     ]
     if files:
         yield families.UNUSABLE_LINES(
-            "The last row looks like a total of all others: {files}.",
-            "It would count as a row. Remove it from the file before a release.",
+            "A row at the end looks like a total of all others: {files}.",
+            "It would count as a row. Remove it, and what is below it, from the file before a "
+            "release.",
             mistake="total row",
             columns=(),
             files=tuple(files[:_MOST_NAMED]),
@@ -489,23 +532,30 @@ def _totals(table: SampledTable) -> Iterator[Notice]:
 
 
 def _ends_in_total(sample: RawSample, columns: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether the last row has the sums of columns, or is named a total and has large numbers."""
+    """Whether the last row with numbers has sums of columns, or large ones and is named a total."""
     if sample.cells.num_rows < _FEWEST_ROWS:
         return False
-    last = [each[-1].as_py() for each in sample.cells.columns]
+    size = sample.cells.num_rows
+    with_numbers = np.isfinite(np.asarray(columns)).any(axis=0)
+    row = max(np.flatnonzero(with_numbers).tolist(), default=size - 1)
+    if row < size - _LONGEST_FOOTER:
+        return False
+    last = [each[row].as_py() for each in sample.cells.columns]
     labelled = any(isinstance(x, str) and _TOTALS.fullmatch(x.strip()) for x in last)
-    sums = larger = compared = 0
+    sums = larger = large_sums = compared = 0
     for numbers in columns:
-        others, total = numbers[:-1][np.isfinite(numbers[:-1])], numbers[-1]
+        others, total = numbers[:row][np.isfinite(numbers[:row])], numbers[row]
         if np.isnan(total) or not others.size or others.min() < 0 or len(np.unique(others)) < 2:
             continue
         compared += 1
-        sums += abs(total - others.sum()) <= 1e-6 * total
-        larger += total > _TIMES_LARGEST * others.max()
+        is_sum = abs(total - others.sum()) <= 1e-6 * total
+        is_large = total > _TIMES_LARGEST * others.max()
+        sums, larger, large_sums = sums + is_sum, larger + is_large, large_sums + is_sum * is_large
     if labelled:
         return not compared or larger > 0
     # Of a part of the rows there are no sums to compare with.
-    return (sums if sample.complete else larger) >= max(1, min(2, compared))
+    found = sums if sample.complete else larger
+    return bool(sample.complete and large_sums) or found >= max(1, min(2, compared))
 
 
 _MANY_DUPLICATES, _MORE_THAN_CHANCE = 0.01, 10.0
@@ -574,6 +624,8 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
     """Cells that are not a declared level: other spellings of one, or levels that are missing."""
     for column in table.columns.values():
         declared = column.declared.categories
+        if isinstance(column.declared, Levels):
+            yield from _declared_alike(column.name, column.declared)
         unknown = column.present & np.isnan(column.numbers)
         if declared is None or not unknown.any() or is_identifier(column):
             continue
@@ -598,7 +650,11 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
                 line=line,
             )
         least = max(_LEAST_LEVEL, _LEAST_LEVEL_SHARE * len(unknown))
-        others = {k: v for k, v in cells.items() if k not in spelt and v >= least}
+        others = {
+            text: count
+            for text, count in cells.items()
+            if text not in spelt and count >= least and not has_unprintable(text)
+        }
         if not others:
             continue
         shown = sorted(others, key=lambda each: (-others[each], each))[:_MOST_LEVELS]
@@ -615,6 +671,21 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
             count=len(others),
             remedy=remedy,
             line=line,
+        )
+
+
+def _declared_alike(name: str, declared: Levels) -> Iterator[Notice]:
+    groups: dict[str, list[str]] = {}
+    for level in level_names(declared.categories):
+        groups.setdefault(_plain_form(level), []).append(level)
+    if len(groups) < len(declared.categories):
+        yield families.MANY_CELLS(
+            "{columns}: declared levels differ only in capitals, blanks or the form of accents.",
+            "Each is published as a column of its own. If they are one answer, write for this "
+            "column in the contract: {line}.",
+            mistake="levels alike",
+            columns=(name,),
+            line=f"levels: {as_yaml({each[0]: each for each in groups.values()})}",
         )
 
 
@@ -637,6 +708,7 @@ def _number(text: str) -> float | str:
 LOOKS: tuple[Callable[[SampledTable], Iterator[Notice]], ...] = (
     _sentinels,
     _notations,
+    _encodings,
     _words,
     _dates,
     _units,

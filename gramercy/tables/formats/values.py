@@ -81,7 +81,7 @@ class Numbers(Coding):
     notation: NumberNotation = PLAIN
 
     def reads(self, kind: str) -> bool:
-        return super().reads(kind) or (kind == TEXT and not self.notation.is_plain)
+        return super().reads(kind) or (kind == TEXT and self.notation.is_stated)
 
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):

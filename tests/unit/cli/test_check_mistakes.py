@@ -193,6 +193,22 @@ def test_a_total_row(label: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_a_total_row_above_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sum is enough, next to a mean; the label is in a column that is not published."""
+    shares = np.round(rng().random(ROWS - 2), 3)
+    staff = np.round(rng().normal(25, 5, ROWS - 2), 1)
+    table = {
+        "home": [*(f"home {k}" for k in range(ROWS - 2)), "Total", "Source: registry"],
+        "x": [*shares, shares.mean(), None],
+        "other": [*staff, staff.sum(), None],
+    }
+    columns = {"x": {"lower": 0, "upper": 1}, "other": {"lower": 0, "upper": 100}}
+    pd.DataFrame(table).to_csv(tmp_path / "table.csv", index=False)
+    request = write_request(tmp_path, columns=columns, rows=ROWS)
+    _, out, _ = run_command("check", request, "--json", capsys=capsys)
+    assert [each["mistake"] for each in json.loads(out)["mistakes"]] == ["total row"]
+
+
 @pytest.mark.parametrize("again", [1.0, 0.1])
 def test_rows_that_are_there_twice(
     again: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -204,12 +220,62 @@ def test_rows_that_are_there_twice(
     assert found["mistake"] == "duplicates"
 
 
-def test_ids_of_persons_that_differ_in_zeros(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "spellings", [("P{:04d}", "P{}"), ("756{:07d}", "756.{:07d}"), ("A-{:03d}/7", "a{:03d}7")]
+)
+def test_ids_of_persons_that_differ_in_zeros_or_marks(
+    spellings: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ids = [f"P{k % 200:04d}" if k % 3 else f"P{k % 200}" for k in range(ROWS)]
+    ids = [spellings[k % 3 == 0].format(k % 200) for k in range(ROWS)]
     (found,) = check(tmp_path, {"who": ids}, capsys, privacy_unit="who", persons=400)
     assert (found["mistake"], found["code"]) == ("alike", families.PERSON_IDS.code)
+
+
+def test_ids_with_a_mark_in_different_places_are_different(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [f"{k % 30 + 1}-{k % 20 + 1}" for k in range(ROWS)]
+    assert check(tmp_path, {"who": ids}, capsys, privacy_unit="who", persons=60) == []
+
+
+def test_levels_in_another_encoding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line that is proposed reads the cells, and no level with other bytes is proposed."""
+    words = np.array(["männlich", "weiblich"])[AGES % 2]
+    columns = {"x": {"levels": ["männlich", "weiblich"]}, "other": BOUNDS}
+    data = pd.DataFrame({"x": words, "other": NOISE}).to_csv(index=False)
+    (tmp_path / "table.csv").write_bytes(data.encode("cp1252"))
+    for source, expected in (
+        ({}, [("encoding", ["x"], {"encoding": "cp1252"})]),
+        ({"encoding": "cp1252"}, []),
+    ):
+        request = write_request(
+            tmp_path, columns=columns, rows=ROWS, source={"path": "table.csv"} | source
+        )
+        _, out, _ = run_command("check", request, "--json", capsys=capsys)
+        facts = json.loads(out)
+        assert facts_of(facts["mistakes"]) == expected
+
+
+def test_a_mistake_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (found,) = check(tmp_path, {"x": some(AGES, 999)}, capsys)
+    _, out, _ = run_command("check", tmp_path / "request.yaml", "--json", capsys=capsys)
+    assert found["message"] not in {each["message"] for each in json.loads(out)["problems"]}
+
+
+def test_limits_of_a_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [f"{x:.1f}" if x > 100 else "<100.0" for x in MONEY]
+    (found,) = check(tmp_path, {"x": cells}, capsys)
+    assert facts_of([found]) == [("limits", ["x"], None)]
+
+
+def test_declared_levels_in_two_spellings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = np.array(["Ja", "ja", "Nein"])[AGES % 3]
+    (found,) = check(tmp_path, {"x": words}, capsys, {"x": {"levels": ["Ja", "ja", "Nein"]}})
+    line = {"levels": {"Ja": ["Ja", "ja"], "Nein": ["Nein"]}}
+    assert facts_of([found]) == [("levels alike", ["x"], line)]
+    assert check(tmp_path, {"x": words}, capsys, {"x": line}) == []
 
 
 def test_levels_that_are_not_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

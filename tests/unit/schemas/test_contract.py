@@ -349,3 +349,9 @@ def test_bounds_without_room_for_constants_are_refused(column: dict[str, float])
     """Their squares would overflow or vanish, or a release could fail after its charge."""
     with raises(families.BOUNDS, column="x"):
         yearly("table-{year}.csv", columns={"x": column})
+
+
+def test_a_level_with_a_control_character_is_not_called_a_name() -> None:
+    facts = contract_facts() | {"columns": {"x": {"levels": ["m\x1annlich", "weiblich"]}}}
+    with raises(families.LEVELS, column="x"):
+        Contract.model_validate(facts)

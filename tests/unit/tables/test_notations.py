@@ -208,6 +208,8 @@ def contract_of(source: Any) -> Contract:
 def test_text_is_a_column_of_numbers_only_where_a_notation_is_stated(tmp_path: Path) -> None:
     source = as_parquet(tmp_path, ["1,234"], {"thousands": ","})
     check_table_header(contract_of(source))
+    plain = as_parquet(tmp_path, ["1234.5"], {"decimal": "."})  # as a computer writes them
+    check_table_header(contract_of(plain))
     with raises(families.TABLE_COLUMNS, columns=("x (text)",)) as caught:
         check_table_header(contract_of(str(tmp_path / "t.parquet")))
     assert "thousands: ','" in str(caught.value)
