@@ -260,7 +260,10 @@ def _misread(found: Misread) -> Notice:
             "{columns}: {share} of the cells are limits, as of a measurement: {shapes}.",
             "They count as missing, and the mean is then that of the other cells. In the file, "
             "write a number for each, such as the limit or half of it, as is usual in the field.",
-            **facts | {"mistake": "limits"},
+            mistake="limits",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
         )
     if found.keys is None:
         return families.MANY_CELLS(
