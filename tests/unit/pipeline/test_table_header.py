@@ -173,11 +173,11 @@ def test_how_far_a_missing_path_leads(tmp_path: Path, monkeypatch: pytest.Monkey
             check_table_header(contract(tmp_path / source, {"a": NUMBER}))
         return str(refused.value.facts["remedy"])
 
-    assert str(tmp_path / "visits.csv") in remedy("vists.csv")
+    assert str(tmp_path / "visits.csv") in remedy("visit.csv")
     assert f"{tmp_path} has nothing" in remedy("no/folder/t.csv")
     assert "C:" in remedy("C:\\data\\visits.csv")
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "permission" in remedy("vists.csv")
+    assert "permission" in remedy("visit.csv")
 
 
 @pytest.mark.parametrize("header", ["weight,heigth", "weight,a;b", "63.25;Rosalind,7,8"])
