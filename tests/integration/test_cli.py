@@ -139,7 +139,7 @@ def test_repairs_are_shown_only_on_a_terminal(
             "normalisation.radius",
         ),
         ({}, {"columns": {"c\x01": {"lower": 0, "upper": 1}}}, families.COLUMNS, ""),
-        ({}, {"columns": {"c": {"levels": ["a\r\nb"]}}}, families.COLUMNS, ""),
+        ({}, {"columns": {"c": {"levels": ["a\r\nb"]}}}, families.LEVELS, ""),
         ({}, {"id": "Has Spaces"}, families.VALUE, "id"),
         ({}, {"rows": 0}, families.VALUE, "rows"),
         ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, families.VALUE, "columns.c0.lower"),
