@@ -96,6 +96,52 @@ class DayCells:
             return None
 
 
+_COUNTED = re.compile(r"(days|seconds|milliseconds) since ([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_ORDERED = re.compile(r"(day|month|year)([./ -]?)(day|month|year)\2(day|month|year)")
+_ORDERS = (("day", "month", "year"), ("month", "day", "year"), ("year", "month", "day"))
+_A_DAY = {"days": 1, "seconds": 86_400, "milliseconds": 86_400_000}
+
+
+@dataclass(frozen=True)
+class DateNotation:
+    """How dates are written.
+
+    Parameters
+    ----------
+    order
+        ``day``, ``month`` and ``year`` in their order; empty for numbers that count from a day.
+    mark
+        What is between them.
+    since, a_day
+        The day of the number 0, and how many units a day has.
+    """
+
+    order: tuple[str, ...] = ()
+    mark: str = ""
+    since: datetime.date = EPOCH
+    a_day: int = 1
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether cells are digits alone, which a table may also store as numbers."""
+        return not self.mark
+
+
+def date_notation(text: str) -> DateNotation:
+    """The notation that a contract states, such as ``day.month.year``."""
+    if (counted := _COUNTED.fullmatch(text)) and (day := _iso_date(counted[2])) is not None:
+        return DateNotation(since=day, a_day=_A_DAY[counted[1]])
+    ordered = _ORDERED.fullmatch(text)
+    if ordered is None or (order := ordered.group(1, 3, 4)) not in _ORDERS:
+        raise families.VALUE(
+            "'dates' must be 'day', 'month' and 'year' in their order, with the mark between them, "
+            "or what numbers count.",
+            "Write day.month.year for 31.12.2026, month/day/year for 12/31/2026, yearmonthday for "
+            "20261231, or 'days since 1899-12-30' for the numbers of Excel.",
+        )
+    return DateNotation(order, ordered[2])
+
+
 def as_date(value: object) -> datetime.date | None:
     """The date that a value of a contract is, as YAML reads it or as text; None for others."""
     if isinstance(value, datetime.datetime):

@@ -30,7 +30,10 @@ INTERCEPT = "(intercept)"
 MAX_COLUMNS = 5000  # of the matrix
 UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
 # Cells of a CSV that are read as missing.
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
+MISSING = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", "."),
+    *("\\N", "#N/A", "<NA>", "NaT"),  # of MySQL and PostgreSQL, Excel, and pandas
+)
 
 
 _MOST_LEVELS, _MOST_CODES, _LONGEST_CODE = 1000, 20_000, 64
@@ -325,7 +328,7 @@ class Dates(Column):
         ``days since 1970-01-01``, with this or another date, or ``years`` in place of ``days``: a
         year has 365.2425 days. Cells are dates, times, or text such as ``2026-11-23``, with or
         without a time; of a time with an offset from UTC or a zone, the day in UTC counts. Other
-        cells are missing, whole numbers among them.
+        cells are missing, numbers among them, unless the source states how ``dates`` are written.
     lower, upper, centre, missing
         As of numbers: dates such as ``1900-01-01``, or numbers in the unit.
     scale

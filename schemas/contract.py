@@ -41,7 +41,7 @@ from gramercy.schemas.periods import (
     span_of,
     with_period,
 )
-from gramercy.schemas.source import AnySource, DatedFiles, at_location, location
+from gramercy.schemas.source import AnySource, DatedFiles, at_location, location, notation_of
 from gramercy.schemas.steps import StepDays
 
 _ROW, _CELL = "row", "cell"
@@ -472,4 +472,10 @@ class Contract(Model):
             "columns": [column.terms(name) for name, column in self.columns.items()],
             "intercept": self.intercept,
             "period": self.period and self.period.model_dump(include={"column", "timezone"}),
+            **self._terms_of_source(),
         }
+
+    def _terms_of_source(self) -> dict[str, Any]:
+        """How dates of periods are written: read in another way, a row could be in two periods."""
+        written = None if self.period is None else notation_of(self.source).dates
+        return {} if written is None else {"source": {"dates": written}}

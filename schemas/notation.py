@@ -1,4 +1,4 @@
-"""How numbers are written where the cells of a column are text."""
+"""How numbers and dates are written where the cells of a column do not say so themselves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from gramercy.schemas import families
+from gramercy.schemas.cells import date_notation
 from gramercy.schemas.model import Model, single_line
 
 Decimal = Literal[".", ","]
@@ -30,11 +31,19 @@ Unit = Annotated[str, Field(min_length=1, max_length=20), AfterValidator(_is_uni
 Flag = Annotated[bool, Field(strict=True)]
 
 
-class NumberNotation(Model):
-    """How numbers are written, in all numeric columns whose cells are text.
+def _is_date_notation(text: str) -> str:
+    date_notation(text)
+    return text
 
-    Whether a cell is a number is decided by this cell alone. A cell that follows no notation is
-    missing.
+
+Dates = Annotated[str, AfterValidator(_is_date_notation)]
+
+
+class NumberNotation(Model):
+    """How numbers are written, in all numeric columns whose cells are text, and dates.
+
+    Whether a cell is a number or a date is decided by this cell alone. A cell that follows no
+    notation is missing.
 
     Parameters
     ----------
@@ -53,6 +62,13 @@ class NumberNotation(Model):
     accounting
         Whether (5) and 5- are minus 5, as in accounts. Otherwise they are not numbers: elsewhere,
         brackets mark a number as uncertain.
+    dates
+        How dates are written, in columns with a ``unit``, in the column of a ``period``, and where
+        an age or days are computed: ``day``, ``month`` and ``year`` in their order, with the mark
+        between them, such as ``day.month.year`` or ``month/day/year``, or without one
+        (``yearmonthday``). The year has four digits, and the month is a number or an English name
+        (``31-Dec-2026``). Numbers that count from a day are ``days since 1899-12-30``, as in Excel,
+        or ``seconds`` or ``milliseconds`` since another one, in UTC. 2026-11-23 is read anyway.
     """
 
     decimal: Decimal = "."
@@ -60,6 +76,7 @@ class NumberNotation(Model):
     percent: Flag = False
     units: Annotated[tuple[Unit, ...], Field(max_length=20)] = ()
     accounting: Flag = False
+    dates: Dates | None = None
 
     @model_validator(mode="after")
     def _check_marks_of_numbers(self) -> Self:
@@ -84,12 +101,13 @@ class NumberNotation(Model):
     @property
     def is_stated(self) -> bool:
         """Whether the steward says how numbers are written, be it as a computer writes them."""
-        return not self.model_fields_set.isdisjoint(NumberNotation.model_fields)
+        return not self.model_fields_set.isdisjoint(_OF_NUMBERS_ALONE)
 
     @property
     def is_plain(self) -> bool:
         """Whether numbers are written as a computer writes them."""
-        return all(getattr(self, k) == getattr(PLAIN, k) for k in NumberNotation.model_fields)
+        return all(getattr(self, k) == getattr(PLAIN, k) for k in _OF_NUMBERS_ALONE)
 
 
+_OF_NUMBERS_ALONE = NumberNotation.model_fields.keys() - {"dates"}
 PLAIN = NumberNotation()

@@ -38,6 +38,9 @@ class CsvFormat(NumberNotation):
     header
         The number of the line with the names of columns, from 1; blank lines count, and comments do
         not. Lines before it are skipped.
+    first_row
+        The number of the line with the first row, counted as that of the header. Lines between are
+        skipped, such as units or questions. Default: the line below the header.
     comment
         A character such as ``#``: lines that start with it are comments. Those before the header
         are skipped. Those after it are not read, and count as malformed lines, because any cell in
@@ -47,6 +50,7 @@ class CsvFormat(NumberNotation):
     separator: Separator = ","
     encoding: Encoding = "utf-8"
     header: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
+    first_row: Annotated[int | None, Field(strict=True, ge=2, le=1000)] = None
     comment: Annotated[str, Field(pattern=r"^[!#$%&*/:;<=>?@\\^_`|~]$")] | None = None
 
     @property
@@ -67,6 +71,12 @@ class CsvFormat(NumberNotation):
     def _check_marks(self) -> Self:
         if self.is_csv or "separator" in self.model_fields_set:
             self.check_separator()
+        if self.first_row is not None and self.first_row <= self.header:
+            raise families.DATABASE(
+                "'first_row' is not below 'header'.",
+                "Count both from the first line: with the names in line 1 and units in line 2, "
+                "write first_row: 3.",
+            )
         if self.separator == self.comment:
             raise families.DATABASE(
                 "'separator' and 'comment' are the same mark.",

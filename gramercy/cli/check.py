@@ -171,6 +171,7 @@ def _check_facts(check: TableCheck, version: str, found: Findings) -> dict[str, 
                 "line": each.facts.get("line"),
                 "code": each.code,
                 "message": each.message,
+                "facts": dict(each.facts),
             }
             for each in found.mistakes
         ],

@@ -330,7 +330,7 @@ def _check_no_sheet(path: Path) -> None:
 
 def parse_names(text: str) -> list[str]:
     """Names separated by commas; a name with a comma is in double quotes."""
-    names = next(csv.reader(io.StringIO(text)), [])
+    names = [name.strip() for name in next(csv.reader(io.StringIO(text)), [])]
     if not all(names) or not names:
         raise families.DRAFT("--columns has an empty name.", "Write --columns A,B.")
     return list(dict.fromkeys(names))

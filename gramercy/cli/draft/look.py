@@ -20,7 +20,6 @@ from gramercy.cli.draft.drafting import Draft
 from gramercy.cli.draft.proposals import DATE, IS_DATE, LEVELS, NUMBERS, Column, Level, names_code
 from gramercy.pipeline.validation.mistakes import (
     SampledColumn,
-    are_dates,
     is_identifier,
     sample_of,
 )
@@ -116,8 +115,9 @@ def _proposal(name: str, column: Column, cells: _Cells) -> Column:
     """What the first rule says that applies; else the column as it was proposed."""
     if max(len(cells.texts), len(cells.numbers)) < _LEAST_ROWS or column.kind == TRUTH:
         return column
-    if are_dates(cells.column):
-        return replace(column, left_out=IS_DATE, example=DATE)
+    if (found := cells.column.dates) is not None:
+        stated = "" if found.dates is None else f", and write dates: {found.dates} under source"
+        return replace(column, left_out=IS_DATE + stated, example=DATE)
     is_different = len({*cells.texts}) >= _ALL_DIFFERENT * max(len(cells.texts), _LEAST_CELLS)
     if is_identifier(cells.column) or (cells.are_words and is_different):
         reason = "nearly all cells are different, as of an identifier"

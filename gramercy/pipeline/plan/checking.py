@@ -16,10 +16,8 @@ import datetime
 import difflib
 import itertools
 import math
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -32,14 +30,24 @@ from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.model import nfc
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.source import CsvFormat, display_name
+from gramercy.schemas.source import CsvFormat, display_name, notation_of
 from gramercy.schemas.steps import StepDays
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
-from gramercy.tables.formats.conversion import is_convertible
+from gramercy.tables.formats.conversion import is_convertible, other_fields
+from gramercy.tables.formats.file_kinds import conversion, unusual_layout
+from gramercy.tables.formats.lines import FaultyLines, LineFault
 from gramercy.tables.formats.reader import cell_batches, column_types
-from gramercy.tables.formats.source import Source, lines_with_open_quotes, open_source
+from gramercy.tables.formats.source import Source, faulty_lines, open_source
 from gramercy.tables.formats.table_format import SourceFile
-from gramercy.tables.formats.values import ANY, DOUBLE, TEXT, TRUTH, WHOLE, coding_of
+from gramercy.tables.formats.values import (
+    ANY,
+    DOUBLE,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    coding_of,
+    written_dates,
+)
 from gramercy.tables.persons.person_index import IndexedPersons
 from gramercy.tables.sums.period_filter import PeriodFilter
 from gramercy.tables.sums.streaming import row_count_problem
@@ -56,8 +64,8 @@ class TableCheck:
     # rows
     lines: int
     malformed: int
-    # of the malformed ones, those that open quotes and do not close them, by their files
-    unclosed: Mapping[str, int]
+    # the malformed ones by their files and faults
+    faulty: Mapping[str, Sequence[FaultyLines]]
     complete: bool  # whether the whole table was read
     columns: tuple[ColumnQuality, ...]  # counts of every column
     # declared levels that no cell has, as names of matrix columns
@@ -98,19 +106,13 @@ class TableCheck:
     @property
     def notices(self) -> list[Notice]:
         """What the steward should look at, each with a remedy."""
-        notices = list(quality_notices(self.columns, self.lines, self.malformed))
-        notices += [_line_breaks(*each) for each in self.unclosed.items()]
-        if self.malformed and not self.unclosed and self._row_count_problem is not None:
-            notices.append(
-                families.UNUSABLE_LINES(
-                    "{malformed} of the {lines} lines are blank, malformed or of another width "
-                    "than the header.",
-                    "Remove those that are not rows, such as notes or totals at the end of the "
-                    "file.",
-                    malformed=self.malformed,
-                    lines=self.lines,
-                )
-            )
+        notices = list(quality_notices(self.columns, self.lines, 0))
+        many = self.malformed > _MANY_MALFORMED * self.lines
+        has_problem = many or self._row_count_problem is not None
+        for file, faulty in self.faulty.items():
+            faults = {each.fault for each in faulty}
+            if has_problem or not faults.isdisjoint(_FAULTS_OF_ROWS):
+                notices.append(_malformed(file, faulty))
         if self.complete and self.persons != self.contract.persons:
             notices.append(wordings.persons_differ(self.persons, self.contract.persons))
         if self.ids_alike:
@@ -145,7 +147,7 @@ class TableCheck:
                 " ' ', ''))."
             )
         elif is_convertible(file := display_name(source)):
-            command, target = _conversion(file, "--ids", column)
+            command, target = conversion(file, "--ids", column)
             remedy = f"run {command}, and name {target} as the contract's 'source'."
         return families.PERSON_IDS(
             "{count} of the {persons} ids in '{column}' differ from another id only in capital "
@@ -222,7 +224,7 @@ def check_table(
         contract,
         counts.rows + counts.malformed.dropped,
         counts.malformed.dropped,
-        lines_with_open_quotes(source) if counts.malformed.dropped else {},
+        faulty_lines(source) if counts.malformed.dropped else {},
         complete,
         tuple(counts.columns()),
         tuple(counts.levels_without_cells()),
@@ -323,27 +325,44 @@ class _Counts:
         return list(itertools.chain.from_iterable(without))
 
 
-def _line_breaks(file: str, lines: int) -> Notice:
-    """What to do about texts with line breaks in a CSV file."""
-    command, target = _conversion(file)
+# Faults of lines that belong to rows; others may be of notes or blank.
+_FAULTS_OF_ROWS = {LineFault.OPEN_QUOTE, LineFault.BACKSLASH, LineFault.TRAILING}
+_READ_BY_CONVERT = {*_FAULTS_OF_ROWS, LineFault.BLANK, LineFault.OTHER}
+
+
+def _malformed(file: str, faulty: Sequence[FaultyLines]) -> Notice:
+    """What to do about lines of a CSV file that are not rows."""
+    command, target = conversion(file)
+    convert = (
+        f"Run '{command}', which reads such lines, and name {target} as the contract's 'source'."
+    )
+    faults = {each.fault for each in faulty}
+    remedies = [convert] if faults & _READ_BY_CONVERT else []
+    if LineFault.WIDER in faults:
+        remedies.append(
+            "Put quotes around fields that contain the separator, or export the table with "
+            "another one."
+        )
+    if LineFault.NARROWER in faults or LineFault.COMMENT in faults:
+        remedies.append("Remove lines that are not rows, such as notes at the end.")
     return families.UNUSABLE_LINES(
-        "{file}: {lines} lines open quotes and do not close them, as texts with line breaks do. A "
-        "row of a CSV file is one line, so each of these lines is malformed, and the next one is "
-        "a row of its own.",
-        "Run '{command}', which reads such texts, and name {target} as the contract's 'source'; or "
-        "export the table without line breaks.",
+        "{file}: lines are not rows of as many fields as the header: {faults}. A row of a CSV file "
+        "is one line; a text with a line break makes two, which are both malformed.",
+        "{remedy}",
         file=file,
-        lines=lines,
-        target=target,
-        command=command,
+        lines=sum(each.lines for each in faulty if each.fault in _READ_BY_CONVERT),
+        malformed=sum(each.lines for each in faulty),
+        faults="; ".join(map(_in_words, faulty)),
+        remedy=" ".join(remedies),
+        **({"command": command, "target": target} if faults & _READ_BY_CONVERT else {}),
     )
 
 
-def _conversion(file: str, *options: str) -> tuple[str, str]:
-    """The command that converts a file, and the name of the file that it writes."""
-    path = PurePosixPath(file)
-    target = str(path.with_name(path.name.partition(".")[0] + ".parquet"))
-    return shlex.join(["gramercy", "convert", file, target, *options]), target
+def _in_words(faulty: FaultyLines) -> str:
+    where = f"line {faulty.first}"
+    if faulty.lines > 1:
+        where = f"{faulty.lines} lines from {faulty.first} to {faulty.last}"
+    return f"{where}: {faulty.fault.value}"
 
 
 Verdict = Literal["fine", "warning", "unusable"]
@@ -418,6 +437,12 @@ _STATE_NOTATION = (
     "'percent: true' for 12 %, \"units: ['kg']\" for 12 kg."
 )
 
+_STATE_DATES = (
+    "State how dates are written under the contract's 'source', next to 'path' or 'url': 'dates: "
+    "day.month.year' for 31.12.2026, 'dates: month/day/year' for 12/31/2026, 'dates: days since "
+    "1899-12-30' for the numbers of Excel."
+)
+
 
 def quality_notices(
     columns: Sequence[ColumnQuality], lines: int, malformed: int
@@ -441,9 +466,10 @@ def quality_notices(
     unreadable = [column for column in columns if column.is_unreadable and column.rows]
     if names := tuple(column.name for column in unreadable if column.is_dates):
         yield families.UNUSABLE_COLUMNS(
-            "Not one cell is a date in: {columns}.",
-            "Write dates such as 2026-11-23, or store them as dates.",
+            "Not one cell is read as a date in: {columns}.",
+            "{remedy} 'gramercy check' looks which.",
             columns=names,
+            remedy=_STATE_DATES,
         )
     if names := tuple(x.name for x in unreadable if not (x.is_levels or x.is_dates)):
         yield families.UNUSABLE_COLUMNS(
@@ -460,7 +486,15 @@ def quality_notices(
             columns=names,
         )
     readable = [column for column in columns if not column.is_unreadable]
-    numbers = [column for column in readable if not column.is_levels]
+    dates = [column for column in readable if column.is_dates]
+    if named := _worst(dates, lambda column: column.missing_share, _MANY_MISSING):
+        yield families.MANY_CELLS(
+            "Many cells are missing, or not read as dates: {columns}.",
+            "If they should not be: {remedy}",
+            columns=named,
+            remedy=_STATE_DATES,
+        )
+    numbers = [column for column in readable if not (column.is_levels or column.is_dates)]
     if named := _worst(numbers, lambda column: column.missing_share, _MANY_MISSING):
         yield families.MANY_CELLS(
             "Many cells are missing or unreadable: {columns}.",
@@ -500,6 +534,10 @@ def percentage(share: float) -> str:
     return ">99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
 
 
+_NUMBERS_OF_DATES = (
+    "'dates: yearmonthday' for 20261231, 'dates: days since 1899-12-30' for the numbers of Excel, "
+    "or 'dates: seconds since 1970-01-01'"
+)
 Types = Mapping[str, str]  # the columns of a file, with types as in `tables.formats.reader`
 
 _NUMBERS = {WHOLE, DOUBLE}
@@ -575,6 +613,11 @@ def _remedy(wrong: Types, columns: Mapping[str, ColumnKind]) -> str:
         return (
             f"Declare the dates of {', '.join(dates)} with a unit and with dates as bounds: "
             "{unit: days since 1970-01-01, lower: 1900-01-01, upper: 2030-12-31}."
+        )
+    if dates := [n for n, kind in wrong.items() if kind in _NUMBERS and columns[n].date_unit]:
+        return (
+            f"Write under the contract's 'source', next to 'path' or 'url', what the numbers of "
+            f"{', '.join(dates)} are: {_NUMBERS_OF_DATES}."
         )
     return _AS_TEXT if set(wrong.values()) == {TEXT} else _OTHER_TYPES
 
@@ -660,6 +703,11 @@ def _header_elsewhere(file: SourceFile, contract: Contract) -> TableError | None
     )
     found = next((each for each in places if required <= set(map(_folded, each[2]))), None)
     if found is None:
+        line = "".join(lines[stated.header - 1 : stated.header])
+        as_declared = set(map(_folded, _fields(line, stated.separator)))
+        if as_declared.isdisjoint(required) and required <= set(map(_folded, other_fields(line))):
+            words = "its fields have another separator, or other quotes, than a contract can state"
+            return unusual_layout(file.display_name, words)
         return None
     separator, number, names = found
     keys = {"header": number, "separator": separator}
@@ -736,14 +784,22 @@ def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> No
     if contract.period is None:
         return
     has_steps = contract.dates is not None and bool(contract.dates.starts)
+    written = written_dates(notation_of(contract.source))
+    has_numbers = written is not None and written.is_of_numbers
     column, years = contract.period.column, contract.budget.per == "year" and not has_steps
     for file, types in schemas:
         stated = types[column]
-        if not (_is_date(stated) or stated in {TEXT, ANY} or (years and stated in _NUMBERS)):
+        if not (
+            _is_date(stated)
+            or stated in {TEXT, ANY}
+            or ((years or has_numbers) and stated in _NUMBERS)
+        ):
             raise families.TABLE_COLUMNS(
                 "{file}: column '{column}' decides the period of each row, but has the type "
                 "{type}.",
-                "Store it as dates or times, or as text such as 2026-11-23.",
+                "Store it as dates or times, or as text such as 2026-11-23. If the numbers "
+                "stand for dates, write under the contract's 'source' what they are: {notations}.",
+                notations=_NUMBERS_OF_DATES,
                 file=file,
                 column=column,
                 type=stated,

@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.proposals import Shape, for_the_steward, proposals
 from gramercy.pipeline.plan.checking import percentage, required_columns
-from gramercy.pipeline.validation.notations import Misread, Texts, misread
+from gramercy.pipeline.validation.date_notations import (
+    WrittenDates,
+    are_iso,
+    has_short_years,
+    likely_dates,
+)
+from gramercy.pipeline.validation.notations import SHEET_ERROR, Misread, Texts, misread, shape_of
 from gramercy.pipeline.validation.sentinels import sentinels, two_units
 from gramercy.schemas import families
 from gramercy.schemas.column import Column, ColumnKind, Derived, Levels, level_names
@@ -33,8 +39,10 @@ from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.model import has_unprintable
 from gramercy.schemas.notation import NumberNotation
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.source import notation_of, original
+from gramercy.schemas.source import CsvFormat, notation_of, original
 from gramercy.tables.formats.byte_streams import SUBSTITUTE
+from gramercy.tables.formats.dates import filled
+from gramercy.tables.formats.file_kinds import conversion
 from gramercy.tables.formats.raw_sample import MOST_FILES, MOST_ROWS, RawSample, raw_samples
 from gramercy.tables.formats.source import Source, open_source
 from gramercy.tables.formats.values import coding_of, is_text
@@ -153,6 +161,11 @@ class SampledColumn:
         return isinstance(self.declared, Column) and not self.is_date
 
     @property
+    def is_text(self) -> bool:
+        """Whether all cells are stored as text, as in CSV."""
+        return bool(self.cells) and all(is_text(each.type) for each in self.cells)
+
+    @property
     def is_date(self) -> bool:
         """Whether cells are read as dates."""
         return self.declared.date_unit is not None
@@ -185,6 +198,18 @@ class SampledColumn:
     def distinct(self) -> int:
         """The number of different cells, a missing one among them."""
         return len(np.unique(self.codes))
+
+    @cached_property
+    def dates(self) -> WrittenDates | None:
+        """How its cells are written, of a column of numbers that seem to be dates."""
+        if _are_numbers_of_dates(self.numbers):
+            return WrittenDates("yearmonthday")
+        known = int(pc.sum(self.texts.is_valid()).as_py() or 0)
+        if known < _FEW_ROWS or np.isfinite(self.numbers).mean() > 1 - _MOSTLY:
+            return None
+        if are_iso(self.texts):
+            return WrittenDates(None)
+        return likely_dates(self.texts, None, counted=False)
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
@@ -231,7 +256,7 @@ def _as_stored(column: SampledColumn, value: float) -> str:
 
 def _notations(table: SampledTable) -> Iterator[Notice]:
     """Numbers in another notation than the contract states."""
-    shown = [column for column in table.numeric if not are_dates(column)]
+    shown = [column for column in table.numeric if column.dates is None]
     texts = [Texts.of(column.name, column.texts, column.notation) for column in shown]
     for found in misread(texts, table.contract.source):
         yield _misread(found)
@@ -254,24 +279,44 @@ def _misread(found: Misread) -> Notice:
             columns=found.columns,
             share=share,
             shapes=found.shapes,
+            line=line,
         )
-    if found.keys is None and all(shape.lstrip()[:1] in _LIMITS for shape in found.shapes):
+    if all(shape.lstrip()[:1] in _LIMITS for shape in found.shapes):
         return families.MANY_CELLS(
             "{columns}: {share} of the cells are limits, as of a measurement: {shapes}.",
             "They count as missing, and the mean is then that of the other cells. In the file, "
-            "write a number for each, such as the limit or half of it, as is usual in the field.",
+            "write a number for each, such as the limit or half of it, as is usual in the field."
+            "{also}",
             mistake="limits",
             columns=found.columns,
             share=share,
             shapes=found.shapes,
+            line=line,
+            also=f" To read the limits themselves, write under the contract's 'source', next to "
+            f"its 'path' or 'url': {line}."
+            if line
+            else "",
         )
     if found.keys is None:
         return families.MANY_CELLS(
             "{columns}: {share} of the cells have digits, but are not read as numbers. They look "
             "like: {shapes}.",
             "They count as missing. Export the column as plain numbers such as 1234.5, or store it "
-            "in a Parquet file as numbers. Decimal commas need a 'separator' that is not a comma.",
+            "in a Parquet file as numbers. Decimal commas need a 'separator' that is not a comma. "
+            "Ranges such as 10-19 are levels.",
             mistake="notation",
+            columns=found.columns,
+            share=share,
+            shapes=found.shapes,
+            line=line,
+        )
+    if found.qualified:
+        return families.MANY_CELLS(
+            "{columns}: {share} of the cells are numbers with marks, such as those of footnotes, "
+            "and not read. They look like: {shapes}.",
+            "They count as missing. To read '5*' as 5, write under the contract's 'source', next "
+            "to its 'path' or 'url': {line}. Otherwise correct the table.",
+            mistake="marked numbers",
             columns=found.columns,
             share=share,
             shapes=found.shapes,
@@ -324,6 +369,11 @@ def _encodings(table: SampledTable) -> Iterator[Notice]:
 
 
 _MANY_WORDS = 0.2
+_NO_NUMBERS = {
+    "errors of a spreadsheet, such as #DIV/0!": SHEET_ERROR.pattern,
+    "truth values": "(?i:true|false)",
+    "infinite": "[+-]?(?i:inf|infinity)",
+}
 
 
 def _words(table: SampledTable) -> Iterator[Notice]:
@@ -332,6 +382,17 @@ def _words(table: SampledTable) -> Iterator[Notice]:
         unread = column.present & np.isnan(column.numbers)
         texts = column.texts.filter(pa.array(unread))
         words = pc.sum(pc.invert(pc.match_substring_regex(texts, r"\d"))).as_py() or 0
+        for kind, pattern in _NO_NUMBERS.items():
+            count = pc.sum(pc.match_substring_regex(texts, f"^\\s*{pattern}\\s*$")).as_py() or 0
+            if count >= max(3, _FEW_UNREAD * len(column.numbers)):
+                yield families.MANY_CELLS(
+                    "{columns}: {share} of the cells are {kind}.",
+                    "They count as missing. Correct them in the table if they stand for numbers.",
+                    mistake="no numbers",
+                    columns=(column.name,),
+                    share=percentage(count / len(column.numbers)),
+                    kind=kind,
+                )
         if words > _MANY_WORDS * len(column.numbers):
             yield families.MANY_CELLS(
                 "{columns}: {share} of the cells are words.",
@@ -344,33 +405,77 @@ def _words(table: SampledTable) -> Iterator[Notice]:
 
 
 def _dates(table: SampledTable) -> Iterator[Notice]:
-    """Dates in columns of numbers."""
-    published = (each for each in table.numeric if each.name in table.contract.columns)
-    for column in published:
-        as_text = are_dates(column)
-        if as_text or _are_numbers_of_dates(column.numbers):
-            yield families.MANY_CELLS(
-                "{columns}: the cells look like {shape}: dates, which are not read as numbers, or "
-                "whose differences are not days.",
-                "Write dates as 2026-11-23, and for this column in the contract, with bounds of "
-                "your own: {line}.",
-                mistake="dates",
-                columns=(column.name,),
-                shape="2026-11-23" if as_text else "20261123",
-                line="{unit: days since 1970-01-01, lower: 1900-01-01, upper: 2030-12-31}",
-            )
+    """Dates in columns of numbers, and those of another notation than the contract states."""
+    for column in table.columns.values():
+        if column.is_date:
+            yield from _unread_dates(column)
+        elif column.is_numeric and column.name in table.contract.columns:
+            yield from _undeclared_dates(column)
 
 
-_ISO = r"^\s*\d{4}-\d\d-\d\d([T ].*)?$"
+_DATE_COLUMN = "{unit: days since 1970-01-01, lower: 1900-01-01, upper: 2030-12-31}"
+
+
+def _undeclared_dates(column: SampledColumn) -> Iterator[Notice]:
+    if (found := column.dates) is None:
+        return
+    source = "" if found.dates is None else f"dates: {found.dates}"
+    yield families.MANY_CELLS(
+        "{columns}: the cells are dates, which are not read as numbers, or whose differences are "
+        "not days.{doubt}",
+        "Write for this column in the contract, with bounds of your own: {line}{also}.",
+        mistake="dates",
+        columns=(column.name,),
+        doubt=f" They look like '{source}'. {_doubt(found)}".rstrip() if source else "",
+        line=_DATE_COLUMN,
+        source=source,
+        also=f"; and under its 'source', next to 'path' or 'url': {source}" if source else "",
+    )
+
+
+def _unread_dates(column: SampledColumn) -> Iterator[Notice]:
+    unread = column.present & np.isnan(column.numbers)
+    texts = column.texts.filter(pa.array(unread & column.texts.is_valid().to_numpy(False)))
+    if len(texts) < max(3, _FEW_UNREAD * len(unread)):
+        return
+    common = Counter(shape_of(each) for each in texts.to_pylist()).most_common(3)
+    share, shapes = percentage(len(texts) / len(unread)), tuple(shape for shape, _ in common)
+    found = likely_dates(column.texts, column.notation.dates, counted=True)
+    if found is None:
+        yield families.MANY_CELLS(
+            "{columns}: {share} of the cells are not read as dates. They look like: {shapes}.",
+            "They count as missing. {remedy}",
+            mistake="dates",
+            columns=(column.name,),
+            share=share,
+            shapes=shapes,
+            remedy="A year of two digits can be in two centuries: export the dates with all four."
+            if has_short_years(texts)
+            else "If they are dates, export them as 2026-11-23, all in one way.",
+        )
+        return
+    yield families.MANY_CELLS(
+        "{columns}: {share} of the cells are not read as dates. They look like: {shapes}. {doubt}",
+        "They count as missing. Write under the contract's 'source', next to its 'path' or 'url': "
+        "{line}.",
+        mistake="dates",
+        columns=(column.name,),
+        share=share,
+        shapes=shapes,
+        line=f"dates: {found.dates}",
+        doubt=_doubt(found),
+    )
+
+
+def _doubt(found: WrittenDates) -> str:
+    """What else the cells may be."""
+    if not found.other:
+        return ""
+    return f"They may also be 'dates: {found.other}', which are other days: you have to know which."
+
+
+_FEW_UNREAD = 5e-4
 _MOSTLY = 0.9
-
-
-def are_dates(column: SampledColumn) -> bool:
-    """Whether most of the cells are dates such as 2026-11-23."""
-    texts = column.texts.drop_null()
-    if len(texts) < _FEW_ROWS:
-        return False
-    return (pc.sum(pc.match_substring_regex(texts, _ISO)).as_py() or 0) > _MOSTLY * len(texts)
 
 
 def _are_numbers_of_dates(numbers: NDArray[np.float64]) -> bool:
@@ -466,6 +571,8 @@ def is_identifier(column: SampledColumn) -> bool:
     if not column.is_numeric:
         return not column.is_date
     numbers = column.numbers[np.isfinite(column.numbers)]
+    if column.dates is not None:
+        return False
     if numbers.size < 100 or np.any(numbers != np.round(numbers)):
         return False
     steps = np.diff(numbers)
@@ -559,6 +666,66 @@ def _ends_in_total(sample: RawSample, columns: Sequence[NDArray[np.float64]]) ->
     # Of a part of the rows there are no sums to compare with.
     found = sums if sample.complete else larger
     return bool(sample.complete and large_sums) or found >= max(1, min(2, compared))
+
+
+_MOST_ABOVE = 5  # lines of units and descriptions
+
+
+def _lines_above(table: SampledTable) -> Iterator[Notice]:
+    """Lines between the header and the first row, such as units."""
+    source = table.contract.source
+    written = source if isinstance(source, CsvFormat) else CsvFormat()
+    lines = {_unread_at_first(SampledTable(table.contract, [each])) for each in table.samples}
+    if lines and 0 not in lines:
+        yield families.UNUSABLE_LINES(
+            "Lines below the header without a cell that is read, in any column whose other cells "
+            "are read: {count}. They may be units or descriptions.",
+            "Each would count as a row. If they are not rows, write under the contract's 'source', "
+            "next to its 'path': {line}.",
+            mistake="lines below the header",
+            columns=(),
+            count=min(lines),
+            line=f"first_row: {(written.first_row or written.header + 1) + min(lines)}",
+        )
+
+
+def _unread_at_first(table: SampledTable) -> int:
+    """The number of rows at the beginning in which no cell is read; 0 if these are many."""
+    read = [x for x in table.columns.values() if np.isfinite(x.numbers).mean() > _MOSTLY / 2]
+    if table.rows < _FEW_ROWS or not read or not all(each.is_text for each in read):
+        return 0
+    empty = ~np.array([np.isfinite(each.numbers) for each in read]).any(axis=0)
+    empty &= np.array([each.present for each in read]).any(axis=0)
+    first = int(np.argmin(empty))
+    return first if first <= _MOST_ABOVE else 0
+
+
+def _headers_among_rows(table: SampledTable) -> Iterator[Notice]:
+    """Rows whose cells are the names of their columns, as where files were joined."""
+    for sample in table.samples:
+        texts = [
+            (column.name, column.texts)
+            for column in SampledTable(table.contract, [sample]).columns.values()
+        ]
+        same = [
+            filled(pc.equal(pc.utf8_trim(cells, characters=" \t\ufeff"), name))
+            for name, cells in texts
+        ]
+        repeated = int(np.all(same, axis=0).sum()) if len(same) > 1 else 0
+        if repeated:
+            command, target = conversion(sample.file)
+            yield families.UNUSABLE_LINES(
+                "{file}: {repeated} of the sampled rows repeat the names of the columns, as where "
+                "files were joined.",
+                "Each would count as a row. Run '{command}', which leaves them out, and name "
+                "{target} as the contract's 'source'.",
+                mistake="repeated header",
+                columns=(),
+                file=sample.file,
+                repeated=repeated,
+                command=command,
+                target=target,
+            )
 
 
 _MANY_DUPLICATES, _MORE_THAN_CHANCE = 0.01, 10.0
@@ -710,6 +877,8 @@ def _number(text: str) -> float | str:
 # What is looked for; each is one function of a table.
 LOOKS: tuple[Callable[[SampledTable], Iterator[Notice]], ...] = (
     _sentinels,
+    _lines_above,
+    _headers_among_rows,
     _notations,
     _encodings,
     _words,

@@ -39,6 +39,9 @@ _DECIMALS = {
 _EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _GROUPED = re.compile(r"[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*")
 _NO_UNITS = {"", "%", "<", ">", "<=", ">=", "≤", "≥", "~", "*"}
+_MARKED = re.compile(r"([<>≤≥]=?|[~≈]|)\s*[^<>≤≥~≈*†‡]*?\s*([*†‡]*)")
+SHEET_ERROR = re.compile(r"#[A-Z/0]+[!?]?")
+_MOSTLY = 0.9
 _LARGE = re.compile(r"[1-9]\d{3,}([.,]\d{1,2})?")
 _AROUND = re.compile(r"([^\d+(.,-]*)[\s+(-]*[\d.,][\d.,'’\s]*[\s)-]*([^\d)-]*)")
 _BLANKS = " \t\u00a0\u202f\u2009"
@@ -122,6 +125,8 @@ class Misread:
     keys: Mapping[str, Any] | None
     # Whether cells are numbers now, which another notation reads as other numbers.
     ambiguous: bool = False
+    # Whether the keys drop marks that say that a number is another one, or uncertain.
+    qualified: bool = False
 
 
 def misread(columns: Iterable[Texts], source: AnySource) -> Iterator[Misread]:
@@ -148,8 +153,29 @@ def misread(columns: Iterable[Texts], source: AnySource) -> Iterator[Misread]:
     for each in others:
         yield from _groups_read_as_decimals(each, declared, source)
         unread = ~each.read(declared) & np.array([any(map(str.isdigit, x)) for x in each.texts])
+        unread &= ~each.matching(SHEET_ERROR)
         if each.are_many(unread):
-            yield Misread((each.column,), each.share(unread), each.shapes(unread), None)
+            facts = ((each.column,), each.share(unread), each.shapes(unread))
+            without = _marks(each, unread, declared, source)
+            yield Misread(*facts, without, qualified=without is not None)
+
+
+def _marks(
+    texts: Texts, unread: Mask, declared: NumberNotation, source: AnySource
+) -> dict[str, Any] | None:
+    """Keys that drop marks such as those of limits and footnotes; None if they read too little."""
+    found = Counter[str]()
+    for k in np.flatnonzero(unread).tolist():
+        if (around := _MARKED.fullmatch(texts.texts[k].strip(_BLANKS))) is not None:
+            found.update(filter(None, around.groups()))
+    if not found:
+        return None
+    keys = {"units": (*declared.units, *sorted(found))}
+    notation = _with_keys(source, keys)
+    read = unread if notation is None else texts.read(notation) & unread
+    if notation is None or texts.cells(read) < _MOSTLY * texts.cells(unread):
+        return None
+    return keys
 
 
 def _groups_read_as_decimals(
@@ -255,7 +281,7 @@ def _units(unread: Iterable[tuple[Texts, Mask]]) -> list[str]:
                 continue
             total += int(each.counts[k])
             for text in {x.strip(_BLANKS) for x in around.groups()} - _NO_UNITS:
-                if len(text) <= _LONGEST_UNIT:
+                if len(text) <= _LONGEST_UNIT and not SHEET_ERROR.fullmatch(each.texts[k]):
                     counted[text] += int(each.counts[k])
     least = max(_LEAST_CELLS, _SHARE_OF_UNIT * total)
     return [text for text, cells in counted.most_common(_MOST_UNITS) if cells >= least]

@@ -18,9 +18,9 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from itertools import chain, islice, repeat
+from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -200,20 +200,99 @@ def _rows_of_text(path: Path, reading: Reading) -> Columns:
             skip_blank_lines=False,
         )
         return _under_header(path, table.to_numpy(object).tolist(), reading)
-    lines = (
+    lines = [
         line
         for line in io.StringIO(text, newline="")
         if not (reading.comment and line.startswith(reading.comment))
-    )
-    above = [[line.strip()] for line in islice(lines, (reading.header or 1) - 1)]
-    first = next(lines, "")
-    separator = max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
-    rows = csv.reader(chain([first], lines), delimiter=separator, strict=True)
-    return _under_header(path, above + list(rows), reading)
+    ]
+    if reading.header is None and lines and _SEPARATOR_LINE.fullmatch(lines[0].strip("\r\n")):
+        reading = replace(reading, header=2)
+    number = (reading.header or 1) - 1
+    above = [[line.strip()] for line in lines[:number]]
+    layout = _layout_of("".join(lines[number : number + 1]))
+    rows = layout.rows(lines[number:])
+    while len(rows) > 1 and len(rows[0]) > 1 >= len(rows[-1]):  # a note below the table
+        rows.pop()
+    return _under_header(path, above + rows, reading)
+
+
+_SEPARATOR_LINE = re.compile("sep=.")  # the first one, as Excel writes it
+_USUAL = (",", ";", "\t", "|")
+_UNUSUAL = ("::", "~", "^", "\x01", "\x1f", "\u00a6", "\u00a7")
+_INSTEAD = "\x1f"  # of separators of several characters
+
+
+@dataclass(frozen=True)
+class _TextLayout:
+    """How a line of text is divided into fields."""
+
+    separator: str
+    quote: str = '"'
+    quotes_lines: bool = False  # whether every line is one field in quotes
+
+    def rows(self, lines: Sequence[str]) -> list[list[str]]:
+        """The fields; quotes may be doubled, or after backslashes."""
+        if self.quotes_lines:
+            inner = (next(csv.reader([line]), []) for line in lines)
+            lines = ["".join(each[:1]) for each in inner]
+        separator = self.separator
+        if len(separator) > 1:
+            lines, separator = [x.replace(separator, _INSTEAD) for x in lines], _INSTEAD
+        keys: dict[str, Any] = {"delimiter": separator, "quotechar": self.quote, "strict": True}
+        try:
+            return list(csv.reader(lines, **keys))
+        except csv.Error:
+            if not any(f"\\{self.quote}" in line for line in lines):
+                raise
+        return list(csv.reader(lines, **keys, escapechar="\\"))
+
+
+def _layout_of(line: str) -> _TextLayout:
+    """The layout of a file whose columns are named in a line."""
+
+    def fields(mark: str) -> list[str]:
+        return next(csv.reader([line], delimiter=mark), [])
+
+    bare = line.strip()
+    best = max(_USUAL, key=lambda mark: len(fields(mark)))
+    if best == "|" and "||" in bare:
+        best = "||"
+    if len(fields(best[0])) == 1:
+        inner = _layout_of(fields(best)[0]) if bare[:1] == '"' else None
+        if inner is not None and inner.separator in fields(best)[0]:
+            return replace(inner, quotes_lines=True)
+        best = next((mark for mark in _UNUSUAL if mark in bare), best)
+    names = [each.strip() for each in bare.split(best)]
+    in_apostrophes = all(len(x) > 1 and x[0] == x[-1] == "'" for x in names)
+    return _TextLayout(best, "'" if in_apostrophes else '"')
+
+
+def other_fields(line: str) -> list[str]:
+    """The names in a header as a conversion reads it; empty if it is not a line of fields."""
+    with contextlib.suppress(csv.Error):
+        return next(iter(_layout_of(line).rows([line])), [])
+    return []
+
+
+_RULE = re.compile(r"[-+=|\s]*(--|==)[-+=|\s]*|-")
+
+
+def _is_row(row: Sequence[Any], names: Sequence[str], *, is_first: bool) -> bool:
+    """Whether a row has a cell, does not repeat the names, and is not a line under them."""
+    cells = [cell for cell in row if cell not in {"", None}]
+    if is_first and cells and set(map(str, cells)) != {"-"}:
+        is_first = all(isinstance(x, str) and _RULE.fullmatch(x) for x in cells)
+        if is_first and len(names) > 1:
+            return False
+    repeated = [" ".join(_text(cell).strip("\ufeff").split()) for cell in row] == list(names)
+    return bool(cells) and not (repeated and len(names) > 1)
 
 
 def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: str = "") -> Columns:
-    """The columns below the header; rows without any cell are left out."""
+    """The columns below the header.
+
+    Rows without any cell, and those that repeat the header, are left out.
+    """
     above = reading.header or (0 if reading.names else 1)
     stated = rows[above - 1] if 0 < above <= len(rows) else []
     likely = _row_of_names(rows)
@@ -232,7 +311,7 @@ def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: st
         raise _conversion_failed(
             str(path), f"{place}row {above} may be data, and should name the columns", _HEADER
         )
-    below = [row for row in rows[above:] if any(cell not in {"", None} for cell in row)]
+    below = [row for k, row in enumerate(rows[above:]) if _is_row(row, names, is_first=k == 0)]
     for number, row in enumerate(rows[above:], start=above + 1):
         if len(row) > len(names) and any(cell != "" for cell in row[len(names) :]):
             raise _conversion_failed(

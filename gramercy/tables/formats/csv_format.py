@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import fsspec
@@ -25,13 +25,15 @@ from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.schemas.url import path_of
 from gramercy.tables.batches import MalformedLines, in_order
 from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
+from gramercy.tables.formats.file_kinds import unusual_layout
 from gramercy.tables.formats.lines import (
     BLOCK,
+    FaultyLines,
+    LineFault,
     Records,
     are_simple,
     below_header,
     is_record,
-    open_quotes,
     plain_lines,
 )
 from gramercy.tables.formats.table_format import (
@@ -60,7 +62,8 @@ class CsvTables(TableFormat):
         return any(suffix in text for suffix in suffixes[-2:])
 
     def columns(self, file: SourceFile) -> list[tuple[str, str]]:
-        return [(name, ANY) for name in read_header(file)]
+        names = read_header(file)  # several may have no name, which no contract can declare
+        return [(name, ANY) for k, name in enumerate(names) if name or "" not in names[:k]]
 
     def cell_batches(
         self,
@@ -114,10 +117,27 @@ class CsvTables(TableFormat):
 _MOST_LINES = 100  # of a file, among which the one that names the columns is looked for
 
 
-def lines_with_open_quotes(file: SourceFile) -> int:
-    """The number of lines that do not close a quote. Private."""
+def faulty_lines(file: SourceFile) -> list[FaultyLines]:
+    """The lines that are not rows, by their faults. Private."""
+    written = _written(file)
+    records = Records(len(read_header(file)), written.separator.encode(), _comment(written))
+    found, number = dict[LineFault, FaultyLines](), 0
+
+    def counted(blocks: Iterator[bytes]) -> Iterator[bytes]:
+        nonlocal number
+        for block in blocks:
+            number += block.count(b"\n")
+            yield block
+
     with _open(file) as stream:
-        return open_quotes(stream, _written(file).separator.encode())
+        _, below = _header_line(counted(records.blocks(stream)), written)
+        for block in below:
+            lines = plain_lines(block).split(b"\n")[:-1]
+            for k, line in enumerate(lines, number - len(lines) + 1):
+                if (fault := records.fault(line)) is not None:
+                    before = found.get(fault) or FaultyLines(fault, 0, k, k)
+                    found[fault] = replace(before, lines=before.lines + 1, last=k)
+    return list(found.values())
 
 
 def _written(file: SourceFile) -> CsvFormat:
@@ -126,7 +146,10 @@ def _written(file: SourceFile) -> CsvFormat:
 
 
 def read_header(file: SourceFile) -> list[str]:
-    """Names of the columns in NFC, from the first line or the one that the contract states."""
+    """Names of the columns in NFC, without blanks around them.
+
+    They are in the first line, or the one that the contract states.
+    """
     display_name, written = file.display_name, _written(file)
     with _open(file) as stream:
         line, _ = _header_line(Records().blocks(stream, _HEADER_BYTES), written)
@@ -156,13 +179,16 @@ def read_header(file: SourceFile) -> list[str]:
         )
     separator = written.separator
     record = line.removesuffix(b"\n").removesuffix(b"\r")
+    if b"\r" in record:
+        raise unusual_layout(display_name, "lines end in carriage returns, as on old Macs")
     if text.strip() and not is_record(record, separator.encode()):
         raise families.HEADER(
             "{file}: the header is not a single line of fields.",
             "Close its quotes, and end lines with a newline.",
             file=display_name,
         )
-    names = next(csv.reader(io.StringIO(nfc(text)), delimiter=separator), [])
+    fields = next(csv.reader(io.StringIO(nfc(text)), delimiter=separator), [])
+    names = [each.strip() for each in fields]
     if not any(names):  # nor is the next line, a private row, the header
         raise families.HEADER(
             "{file}: line {line}, which should name the columns, is blank or longer than {limit} "
@@ -180,7 +206,8 @@ def read_header(file: SourceFile) -> list[str]:
 def _header_line(
     blocks: Iterator[bytes], written: CsvFormat
 ) -> tuple[bytes | None, Iterator[bytes]]:
-    return below_header(blocks, written.header, _comment(written))
+    skipped = 0 if written.first_row is None else written.first_row - written.header - 1
+    return below_header(blocks, written.header, _comment(written), skipped)
 
 
 def _comment(written: CsvFormat) -> bytes:

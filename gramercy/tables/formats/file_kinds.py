@@ -6,6 +6,7 @@ The kind of a file is public. Nothing else of its content is looked at or shown.
 from __future__ import annotations
 
 import codecs
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -108,6 +109,26 @@ KINDS = (
     ),
     FileKind("text, such as CSV", ".csv", _is_text, _RENAME),
 )
+
+
+def conversion(file: str, *options: str) -> tuple[str, str]:
+    """The command that converts a file, and the name of the Parquet file that it writes."""
+    path = PurePosixPath(file)
+    target = str(path.with_name(path.name.partition(".")[0] + ".parquet"))
+    return shlex.join(["gramercy", "convert", file, target, *options]), target
+
+
+def unusual_layout(file: str, words: str) -> TableError:
+    """The error for text that `gramercy convert` reads, and no release."""
+    command, target = conversion(file)
+    return families.HEADER(
+        "{file}: {words}.",
+        "Run '{command}', which reads such files, and name {target} as the contract's 'source'.",
+        file=file,
+        words=words,
+        command=command,
+        target=target,
+    )
 
 
 def kind_of(head: bytes) -> FileKind | None:

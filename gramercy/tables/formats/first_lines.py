@@ -22,6 +22,7 @@ from gramercy.schemas import families
 from gramercy.schemas.model import nfc
 from gramercy.schemas.source import CsvFormat, Encoding, Files, Separator
 from gramercy.tables.formats.csv_format import CsvTables, look_like_data, open_bytes
+from gramercy.tables.formats.file_kinds import conversion, unusual_layout
 from gramercy.tables.formats.lines import BLOCK
 from gramercy.tables.formats.registry import format_of
 from gramercy.tables.formats.source import Source, open_source
@@ -72,6 +73,11 @@ class _Layout:
         return f"line 1 has {first}, and line {self.header + 1} has {header}"
 
     @property
+    def has_one_less(self) -> bool:
+        """Whether the first line has one field less than those below."""
+        return self.widths[0] > 1 and self.widths[0] + 1 == self.widths[self.header]
+
+    @property
     def score(self) -> tuple[int, int]:
         """How many lines are as wide as the header, and how wide it is; more is more likely."""
         width = self.widths[self.header]
@@ -91,6 +97,9 @@ def _format_of(file: SourceFile, names: Collection[str]) -> tuple[CsvFormat, str
         else:
             text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
         lines = [line.rstrip("\r") for line in text.split("\n")[: _LINES + 1]]
+    if "\r" in lines[0]:
+        raise unusual_layout(file.display_name, "lines end in carriage returns, as on old Macs")
+    with file.redacted_errors():
         layouts = [_layout(lines, separator, names) for separator in get_args(Separator)]
     # The first of the separators, if several do equally well.
     layout = max(layouts, key=lambda each: each.score)
@@ -99,9 +108,10 @@ def _format_of(file: SourceFile, names: Collection[str]) -> tuple[CsvFormat, str
         raise families.DRAFT(
             "{file}: {widths}. It cannot be seen which line names the columns.",
             "If a line does, list its names with --columns. Otherwise add such a line, with as "
-            "many names as a row has cells.",
+            "many names as a row has cells.{trailing}",
             file=file.display_name,
             widths=doubtful[0].in_words,
+            trailing=_trailing(file.display_name) * (doubtful[0].has_one_less),
         )
     header = "\n".join(lines[: layout.header + 1])
     encoding: Encoding = "utf-16" if is_wide else "latin-1"  # which any bytes are
@@ -116,6 +126,15 @@ def _format_of(file: SourceFile, names: Collection[str]) -> tuple[CsvFormat, str
     keys = {"separator": layout.separator, "encoding": encoding}
     written = CsvFormat.model_validate(keys | {"header": number, "comment": comment})
     return written, layout.in_words if layout.header else ""
+
+
+def _trailing(file: str) -> str:
+    """What to do if it is the first line, which lacks a separator at its end."""
+    command, target = conversion(file)
+    return (
+        f" If it is line 1, and the others end in a separator or have quotes after backslashes, "
+        f"run '{command}', and draft for {target}."
+    )
 
 
 def _layout(lines: Sequence[str], separator: Separator, names: Collection[str]) -> _Layout:

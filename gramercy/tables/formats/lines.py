@@ -13,6 +13,8 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
 from typing import IO
 
 import numpy as np
@@ -89,17 +91,6 @@ def line_blocks(stream: IO[bytes], at_once: int = BLOCK) -> Iterator[bytes]:
         yield unfinished + b"\n"
 
 
-def open_quotes(stream: IO[bytes], separator: bytes) -> int:
-    """The number of lines that do not close a quote, and so are not records."""
-    return sum(
-        line.count(b'"') % 2
-        for block in line_blocks(stream)
-        if b'"' in block
-        for line in block.split(b"\n")
-        if b'"' in line and not is_record(line.removesuffix(b"\r"), separator)
-    )
-
-
 def plain_lines(block: bytes) -> bytes:
     """Lines with one kind of end, and without bytes that are not UTF-8.
 
@@ -109,7 +100,7 @@ def plain_lines(block: bytes) -> bytes:
 
 
 def below_header(
-    blocks: Iterator[bytes], number: int, comment: bytes
+    blocks: Iterator[bytes], number: int, comment: bytes, skipped: int = 0
 ) -> tuple[bytes | None, Iterator[bytes]]:
     """The line that names the columns, and the blocks of lines below it.
 
@@ -122,20 +113,25 @@ def below_header(
         it counts.
     comment
         How comments start; empty if there are none.
+    skipped
+        The number of lines below it that are not rows.
 
     Returns
     -------
         None, and no block, if there are fewer lines.
     """
+    header, last = None, number + skipped
     for block in blocks:
         start = 0
         while start < len(block):
             line = block[start : block.index(b"\n", start) + 1]
             start += len(line)
-            number -= not (comment and line.startswith(comment))
-            if number == 0:
-                return line, itertools.chain([block[start:]], blocks)
-    return None, iter(())
+            last -= not (comment and line.startswith(comment))
+            if last == skipped and header is None:
+                header = line
+            if last == 0:
+                return header, itertools.chain([block[start:]], blocks)
+    return header, iter(())
 
 
 def are_simple(lines: bytes) -> bool:
@@ -144,6 +140,30 @@ def are_simple(lines: bytes) -> bool:
         return False
     ends = np.frombuffer(lines, np.uint8) == _LINE_END  # NumPy lets other threads run meanwhile
     return not (ends[:1].any() or (ends[1:] & ends[:-1]).any())
+
+
+class LineFault(Enum):
+    """Why a line is not a row, in words."""
+
+    BLANK = "are blank"
+    COMMENT = "are comments"
+    BACKSLASH = "have quotes after backslashes"
+    OPEN_QUOTE = "open quotes and do not close them"
+    TRAILING = "have a separator after the last field, which the header does not have"
+    WIDER = "have more fields than the header"
+    NARROWER = "have fewer fields than the header"
+    OTHER = "have carriage returns within them, or are not fields"
+
+
+@dataclass(frozen=True, repr=False)
+class FaultyLines:
+    """The lines of a file with one fault. Private."""
+
+    fault: LineFault
+    lines: int  # how many
+    # first, last: their numbers in the file, from 1
+    first: int
+    last: int
 
 
 class Records:
@@ -211,6 +231,25 @@ class Records:
             if is_record(line, self._separator) and not self.has_comment(line)
         ]
         return [b"".join(line + b"\n" for line in kept)], len(lines) - len(kept)
+
+    def fault(self, line: bytes) -> LineFault | None:
+        """Why a line without its end is not a record of the width; None if it is one."""
+        width = self._width
+        if width is None or self._has_width(line):
+            return None
+        record = is_record(line, self._separator)
+        fields = sum(1 for _ in _field_pattern(self._separator).finditer(line))
+        faults = {
+            LineFault.BLANK: not line.strip(),
+            LineFault.COMMENT: self.has_comment(line),
+            LineFault.BACKSLASH: b'\\"' in line,
+            LineFault.OPEN_QUOTE: not record and line.count(b'"') % 2 == 1,
+            LineFault.OTHER: not record,
+            LineFault.TRAILING: fields == width + 1 and line.endswith(self._separator),
+            LineFault.WIDER: fields > width,
+            LineFault.NARROWER: True,
+        }
+        return next(fault for fault, is_of_line in faults.items() if is_of_line)
 
     def has_comment(self, lines: bytes) -> bool:
         """Whether any of these lines is a comment."""

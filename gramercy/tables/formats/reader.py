@@ -25,6 +25,7 @@ from gramercy.tables.formats.values import (
     TRUTH,
     WHOLE,
     Coding,
+    DayNumbers,
     DaysAndPeriods,
     coding_of,
 )
@@ -100,11 +101,12 @@ def _with_derived(
     for name, declared in columns.items():
         if not isinstance(declared, Derivation):
             stored[name] = declared
+    days = DayNumbers.of(DayCells(), source.files[0].notation)
     for declared in columns.values():
         for each in declared.inputs if isinstance(declared, Derivation) else ():
             other = stored.setdefault(each.name, each.coding)
             if each.coding == DayCells() != other and not isinstance(other, DaysAndPeriods):
-                stored[each.name] = DaysAndPeriods(coding_of(other))
+                stored[each.name] = DaysAndPeriods(coding_of(other), days)
     codes = {name: missing_codes[name] for name in missing_codes if name in stored}
     width = sum(coding_of(stored.get(name)).width for name in columns)
     rows = max(1, batches.BATCH_CELLS // width)

@@ -56,6 +56,7 @@ from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats import csv_format
 from gramercy.tables.formats.conversion import is_convertible
 from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables
+from gramercy.tables.formats.lines import FaultyLines
 from gramercy.tables.formats.private_copy import copied_files
 from gramercy.tables.formats.registry import format_of, table_to_copy
 from gramercy.tables.formats.table_format import CopiedColumns, SourceFile
@@ -68,7 +69,10 @@ for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocor
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 # What to do with files of other formats, by the ends of their names.
-_SEPARATORS = "State its separator in the contract: source: {path: ..., separator: ';'}."
+_SEPARATORS = (
+    "State its separator in the contract: source: {path: PATH, separator: ';'}, where PATH is the "
+    'present source; tabs are "\\t".'
+)
 _DATABASE = "Name it as a database: source: {url: 'sqlite:///clinic.db', table: visits}."
 _EXPORT = "Export the table as CSV or Parquet."
 _REMEDIES = {
@@ -249,13 +253,13 @@ def _no_such_file(source: str) -> TableError:
     return families.SOURCE("{source}: no such file.", "{remedy}", source=source, remedy=remedy)
 
 
-def lines_with_open_quotes(source: Source) -> dict[str, int]:
-    """The number of lines that do not close a quote, of the CSV files that have some. Private."""
+def faulty_lines(source: Source) -> dict[str, list[FaultyLines]]:
+    """The lines that are not rows, of the CSV files that have some. Private."""
     found = {}
     for file in source.files:
         if isinstance(file.format, CsvTables):
             with file.redacted_errors():
-                found[file.display_name] = csv_format.lines_with_open_quotes(file)
+                found[file.display_name] = csv_format.faulty_lines(file)
     return {name: lines for name, lines in found.items() if lines}
 
 

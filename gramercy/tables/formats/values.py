@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gramercy.schemas.cells import EPOCH, CodeCells, DayCells, TruthCells
+from gramercy.schemas.cells import (
+    EPOCH,
+    CodeCells,
+    DateNotation,
+    DayCells,
+    TruthCells,
+    date_notation,
+)
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.model import nfc
 from gramercy.schemas.notation import PLAIN, NumberNotation
@@ -252,6 +259,12 @@ class DayNumbers(Coding):
     """
 
     cells: DayCells
+    written: DateNotation | None = None  # another notation than that of ISO 8601
+
+    @classmethod
+    def of(cls, cells: DayCells, notation: NumberNotation) -> DayNumbers:
+        """The coding in a table with a notation."""
+        return cls(cells, written_dates(notation))
 
     @property
     def is_text(self) -> bool:
@@ -262,19 +275,21 @@ class DayNumbers(Coding):
         return dates.LONGEST
 
     def reads(self, kind: str) -> bool:
+        if kind in {WHOLE, DOUBLE}:
+            return self.written is not None and self.written.is_of_numbers
         return kind in {TEXT, ANY} or kind.lower().startswith(("date", "timestamp"))
 
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
         if pa.types.is_dictionary(column.type):
             return decoded(self.floats(column.dictionary), column.indices)
-        if is_text(column.type):  # the same days occur again and again
-            distinct = column.cast(pa.large_string()).dictionary_encode()
-            found = dates.times_of(dates.short_texts(distinct.dictionary))
-            return decoded(self._since(found.seconds // dates.DAY, found.exist), distinct.indices)
         if dates.is_stored_date(column.type):
             numbers, present = dates.stored_numbers(column)
             return self._since(numbers // dates.units_a_day(column.type), present)
-        return np.full(len(column), np.nan)
+        if not is_text(column.type) and (self.written is None or not self.written.is_of_numbers):
+            return np.full(len(column), np.nan)
+        distinct = texts_of(column).dictionary_encode()  # the same days occur again and again
+        found = dates.times_of(dates.short_texts(distinct.dictionary), self.written)
+        return decoded(self._since(found.seconds // dates.DAY, found.exist), distinct.indices)
 
     def _since(self, days: NDArray[np.int64], exist: NDArray[np.bool_]) -> NDArray[np.float64]:
         first = (self.cells.since - EPOCH).days
@@ -309,6 +324,7 @@ class DaysAndPeriods(Coding):
     """
 
     periods: Coding
+    days: DayNumbers
     in_order: ClassVar[bool] = True
 
     @property
@@ -320,7 +336,7 @@ class DaysAndPeriods(Coding):
         return self.periods.most_bytes
 
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
-        days = DayNumbers(DayCells()).floats(column) - _FIRST_DAY
+        days = self.days.floats(column) - _FIRST_DAY
         exist = (days >= 1.0) & (days <= _MOST_DAYS)
         periods = np.nan_to_num(self.periods.floats(column), nan=-1.0) + 1.0
         return periods + _PERIODS * np.where(exist, days, 0.0)
@@ -342,8 +358,12 @@ _FIRST_DAY = -719_163.0  # the day before the year 1
 _CODINGS: dict[type, Callable[[Any], Coding]] = {
     TruthCells: TruthIndices,
     CodeCells: CodeIndices,
-    DayCells: DayNumbers,
 }
+
+
+def written_dates(notation: NumberNotation) -> DateNotation | None:
+    """How dates are written besides ISO 8601."""
+    return None if notation.dates is None else date_notation(notation.dates)
 
 
 def coding_of(declared: Any, notation: NumberNotation = PLAIN) -> Coding:
@@ -357,6 +377,8 @@ def coding_of(declared: Any, notation: NumberNotation = PLAIN) -> Coding:
         return declared
     if declared is None:
         return Numbers(notation)
+    if isinstance(declared, DayCells):
+        return DayNumbers.of(declared, notation)
     if type(declared) in _CODINGS:
         return _CODINGS[type(declared)](declared)
     if isinstance(declared, Sequence):

@@ -5,8 +5,9 @@ releases of several periods compose in parallel. A cell that is not a date belon
 steps of a cumulative series are intervals of days within one period.
 
 Dates are those of Arrow; times with a zone, which are instants; times without one, which are read
-as times of the declared zone; and text in ISO 8601, with or without time and offset from UTC. Text
-may also be the label of the period itself, and a whole number may be a year, also as 2026.0.
+as times of the declared zone; and text in ISO 8601, with or without time and offset from UTC, or as
+the source states that dates are written. Text may also be the label of the period itself, and a
+whole number may be a year, also as 2026.0, unless numbers count days or seconds.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gramercy.schemas.cells import EPOCH
+from gramercy.schemas.cells import EPOCH, DateNotation
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.periods import LABEL_PATTERNS, Span, days_of, label_of
+from gramercy.schemas.source import notation_of
 from gramercy.tables.formats import dates
 from gramercy.tables.formats.dates import DAY, filled
-from gramercy.tables.formats.values import decoded, is_text
+from gramercy.tables.formats.values import decoded, is_text, texts_of, written_dates
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
@@ -42,13 +44,15 @@ class PeriodFilter:
     timezone: str  # the zone in which its days begin
     # the first day of each step of a series, and the first one after all; empty for the period
     starts: tuple[datetime.date, ...] = ()
+    written: DateNotation | None = None  # another notation of dates than ISO 8601
 
     @classmethod
     def of(cls, contract: Contract) -> tuple[str, PeriodFilter] | None:
         """The column of dates and its filter; None if all rows of the source belong together."""
         chosen = contract.dates
         if chosen is not None:
-            period = cls(chosen.span, chosen.label, chosen.timezone, chosen.starts)
+            written = written_dates(notation_of(contract.source))
+            period = cls(chosen.span, chosen.label, chosen.timezone, chosen.starts, written)
             return chosen.column, period
         if contract.period is not None and contract.budget.per != "lifetime":
             raise ValueError  # it would mix rows of all periods
@@ -77,7 +81,10 @@ class PeriodFilter:
             numbers, present = dates.stored_numbers(column)
             codes = _steps(numbers, [start * unit // DAY for start in starts])
             return np.where(present, codes, np.nan)
-        if self.span == "year" and any(is_number(kind) for is_number in _IS_NUMBER):
+        is_number = any(each(kind) for each in _IS_NUMBER)
+        if is_number and self.written is not None and self.written.is_of_numbers:
+            return self._of_text(texts_of(column))
+        if is_number and self.span == "year":
             years = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
             return np.where(np.isnan(years), np.nan, years == float(self.label))
         return np.full(len(column), np.nan)
@@ -116,7 +123,8 @@ class PeriodFilter:
         if self.span == "year":  # a number, which some programs write as a double
             text = pc.replace_substring_regex(text, r"^([0-9]{4})\.0*$", r"\1")
         is_label = filled(pc.match_substring_regex(text, f"^(?:{LABEL_PATTERNS[self.span]})$"))
-        found = dates.times_of(text)
+        found = dates.times_of(text, self.written)
+        is_label &= ~found.exist  # a number may count days
         codes = np.where(
             found.are_instants,
             _steps(found.seconds, self._instants),
@@ -124,7 +132,7 @@ class PeriodFilter:
         )
         codes[~found.exist] = 0.0
         for label, number in self._labels.items():
-            codes[filled(pc.equal(text, label))] = number
+            codes[is_label & filled(pc.equal(text, label))] = number
         return np.where(found.exist | is_label, codes, np.nan)
 
     @property

@@ -265,7 +265,7 @@ def test_a_mistake_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_limits_of_a_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cells = [f"{x:.1f}" if x > 100 else "<100.0" for x in MONEY]
     (found,) = check(tmp_path, {"x": cells}, capsys)
-    assert facts_of([found]) == [("limits", ["x"], None)]
+    assert facts_of([found]) == [("limits", ["x"], {"units": ["<"]})]
 
 
 def test_declared_levels_in_two_spellings(

@@ -19,6 +19,7 @@ from deltalake import write_deltalake
 
 from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.schemas import families
+from gramercy.schemas.cells import DAYS, DayCells
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import ContractError
@@ -87,35 +88,45 @@ def read(source: AnySource, *, keep: bool = False, **columns: Any) -> tuple[Any,
     return rows, malformed.dropped + malformed.kept
 
 
-def as_csv(folder: Path, cells: Sequence[str | None], keys: dict[str, Any]) -> AnySource:
+def as_csv(
+    folder: Path, cells: Sequence[Any], keys: dict[str, Any], declared: Any = None
+) -> AnySource:
     quoted = ['"' + (cell or "").replace('"', '""') + '"' for cell in cells]
     (folder / "t.csv").write_text("\n".join(["x;y", *(f"{each};1" for each in quoted)]) + "\n")
     return Files.model_validate({"path": str(folder / "t.csv"), "separator": ";", **keys})
 
 
-def as_parquet(folder: Path, cells: Sequence[str | None], keys: dict[str, Any]) -> AnySource:
+def as_parquet(
+    folder: Path, cells: Sequence[Any], keys: dict[str, Any], declared: Any = None
+) -> AnySource:
     table = pa.table({"x": pa.array(cells, pa.string())})
     pq.write_table(table, folder / "t.parquet", row_group_size=max(1, len(cells) // 2))
     return Files.model_validate({"path": str(folder / "t.parquet"), **keys})
 
 
-def as_large_text(folder: Path, cells: Sequence[str | None], keys: dict[str, Any]) -> AnySource:
+def as_large_text(
+    folder: Path, cells: Sequence[Any], keys: dict[str, Any], declared: Any = None
+) -> AnySource:
     table = pa.table({"x": pa.array(cells, pa.large_string())})
     pq.write_table(table, folder / "l.parquet", use_dictionary=False)
     return Files.model_validate({"path": str(folder / "l.parquet"), **keys})
 
 
-def as_delta(folder: Path, cells: Sequence[str | None], keys: dict[str, Any]) -> AnySource:
+def as_delta(
+    folder: Path, cells: Sequence[Any], keys: dict[str, Any], declared: Any = None
+) -> AnySource:
     write_deltalake(str(folder / "lake"), pa.table({"x": pa.array(cells, pa.string())}))
     source = Files.model_validate({"path": str(folder / "lake"), **keys})
-    copy = copy_of(source, {"x": None}, (), folder / "copy-delta")
+    copy = copy_of(source, {"x": declared}, (), folder / "copy-delta")
     assert isinstance(copy, CopiedFiles)
     assert original(copy) == source
     return copy
 
 
 def as_database(kind: str) -> Callable[..., AnySource]:
-    def made(folder: Path, cells: Sequence[str | None], keys: dict[str, Any]) -> AnySource:
+    def made(
+        folder: Path, cells: Sequence[Any], keys: dict[str, Any], declared: Any = None
+    ) -> AnySource:
         url = new_url(kind, folder)
         rows = [{"x": cell} for cell in cells]
         insert = "INSERT INTO t VALUES (:x)"
@@ -123,7 +134,7 @@ def as_database(kind: str) -> Callable[..., AnySource]:
         table = DatabaseTable.model_validate({"url": "env:CLINIC_DB", "table": "t", **keys})
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CLINIC_DB", url)
-            copy = copy_of(table, {"x": None}, (), folder / f"copy-{kind}")
+            copy = copy_of(table, {"x": declared}, (), folder / f"copy-{kind}")
         assert original(copy) == table
         return copy
 
@@ -149,6 +160,92 @@ def test_cells_are_the_same_numbers_in_every_format(
     assert malformed == 0
 
 
+# How dates are written, cells, and their days since 1970-01-01.
+DATES: dict[str, dict[str, float]] = {
+    "day.month.year": {
+        **{"31.12.2026": 20818, "1.2.2026": 20485, " 01.02.2026 ": 20485, "2026-12-31": 20818},
+        **{"31.12.2026 23:30": 20818, "31.12.26": NAN, "12.31.2026": NAN, "31/12/2026": NAN},
+        **{"31.02.2026": NAN, "20818": NAN, "31.12.12026": NAN},
+    },
+    "month/day/year": {"12/31/2026": 20818, "2/1/2026": 20485, "31/12/2026": NAN},
+    "day-month-year": {
+        **{"31-Dec-2026": 20818, "31-DECEMBER-2026": 20818, "1-sept-2026": 20697},
+        **{"31-12-2026": 20818, "31-Dez-2026": NAN, "1-Se-2026": NAN, "2026-12-31": 20818},
+    },
+    "daymonthyear": {"31DEC2026": 20818, "31122026": 20818, "1DEC2026": NAN},
+    "yearmonthday": {"20261231": 20818, "20261301": NAN, "2026": NAN, "20261231.5": NAN},
+    "days since 1899-12-30": {
+        **{"45000": 19431, "45000.75": 19431, "-1": -25570, "+2": -25567, "1e9": NAN},
+        **{"999999999999": NAN, "inf": NAN, "x": NAN, "2026-12-31": 20818},
+    },
+    "seconds since 1970-01-01": {"1700000000": 19675, "-1": -1, "86399.9": 0},
+    "milliseconds since 1960-01-01": {"0": -3653, "-1": -3654, "86400000": -3652},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_TABLES)
+@pytest.mark.parametrize("dates", DATES)
+def test_dates_are_the_same_days_in_every_format(kind: str, dates: str, tmp_path: Path) -> None:
+    cells, keys = [*DATES[dates], None, "", "\u0661.1.2026"], {"dates": dates}
+    source = KINDS_OF_TABLES[kind](tmp_path, cells, keys, DayCells())
+    rows, malformed = read(source, x=DayCells())
+    np.testing.assert_array_equal(rows[:, 0], [*DATES[dates].values(), NAN, NAN, NAN])
+    assert malformed == 0
+
+
+@pytest.mark.parametrize(
+    ("dates", "cells", "days"),
+    [
+        ("yearmonthday", [20261231, 5, None], [20818, NAN, NAN]),
+        ("yearmonthday", [20261231.0, 0.5, NAN], [20818, NAN, NAN]),
+        ("days since 1899-12-30", [45000.75, float("inf"), -1e300], [19431, NAN, NAN]),
+        ("seconds since 1970-01-01", [-1, 2**62, 86400], [-1, NAN, 1]),
+        ("day.month.year", [20261231], [NAN]),
+        (None, [45000], [NAN]),
+    ],
+)
+def test_numbers_are_dates_only_where_it_is_stated(
+    dates: str | None, cells: list[Any], days: list[float], tmp_path: Path
+) -> None:
+    source = Files(path=str(tmp_path / "t.parquet"), dates=dates)
+    pq.write_table(pa.table({"x": cells}), tmp_path / "t.parquet")
+    rows, _ = read(source, x=DayCells())
+    np.testing.assert_array_equal(rows[:, 0], days)
+    contract = Contract.model_validate(
+        contract_facts() | {"source": source, "columns": {"x": {"unit": DAYS}}}
+    )
+    if dates in {None, "day.month.year"}:
+        with raises(families.TABLE_COLUMNS) as caught:
+            check_table_header(contract)
+        assert "dates: days since 1899-12-30" in str(caught.value)
+    else:
+        check_table_header(contract)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        *("", "dd.mm.yyyy", "day.month", "day.day.year", "day.month/year", "year.day.month"),
+        *("days since 2026", "weeks since 1970-01-01", "days since 1970-02-30"),
+    ],
+)
+def test_notations_of_dates_that_are_refused(dates: str) -> None:
+    with pytest.raises(ContractError):
+        parse(NumberNotation, {"dates": dates}, "contract.yaml", ContractError)
+
+
+def test_how_the_dates_of_a_period_are_written_is_a_term_of_the_data_set() -> None:
+    """Read in another way, a row could belong to two periods, each with a budget of its own."""
+    facts = contract_facts() | {"period": {"column": "d"}, "neighbours": "add-remove"}
+    facts["budget"] = {**facts["budget"], "per": "month"}
+    terms = [
+        Contract.model_validate(facts | {"source": source}).terms()
+        for source in ("t.csv", {"path": "t.csv", "dates": "day/month/year"})
+    ]
+    assert terms[1] == terms[0] | {"source": {"dates": "day/month/year"}}
+    assert "source" not in terms[0]
+
+
 PIECES = [*"0123456789" * 2, *".,'’-−+()%eE€ \t\"#;", FIXED, THIN, NARROW, "kg", "inf", "nan"]
 PIECES += ["1,234", "1.234,5", "\u0301", "\x00"]
 
@@ -157,14 +254,21 @@ PIECES += ["1,234", "1.234,5", "\u0301", "\x00"]
 def test_a_cell_is_read_independently_of_all_others(kind: str, tmp_path: Path) -> None:
     """The same number in any company, in any format, and next to plain cells alone."""
     draw = random.Random(f"{kind} cells")
-    for turn, (keys, _) in enumerate(SPELLINGS):
-        cells = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(25)]
+    of_dates: list[dict[str, Any]] = [{"dates": each} for each in [*DATES][:2]]
+    for turn, keys in enumerate([*(keys for keys, _ in SPELLINGS), *of_dates]):
+        declared = DayCells() if keys in of_dates else None
+        cells = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(20)]
+        cells += draw.choices([*DATES.get(str(keys.get("dates")), ())] or cells, k=5)
         cells = [cell for cell in cells if "\x00" not in cell or kind != "postgresql"]
         folder = tmp_path / str(turn)
         folder.mkdir()
-        together, malformed = read(KINDS_OF_TABLES[kind](folder, cells, keys))
+        source = KINDS_OF_TABLES[kind](folder, cells, keys, declared)
+        together, malformed = read(source, x=declared)
         assert malformed == 0
-        alone = [read(as_parquet(folder, [cell, "12", None], keys))[0][0, 0] for cell in cells]
+        alone = [
+            read(as_parquet(folder, [cell, "12", None], keys), x=declared)[0][0, 0]
+            for cell in cells
+        ]
         np.testing.assert_array_equal(together[:, 0], alone, err_msg=str(keys))
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.column_constants import Grid
+from gramercy.schemas.cells import date_notation
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.periods import SelectedPeriod, Span, label_of, last_complete
@@ -125,6 +126,24 @@ def test_dates_of_arrow_and_other_columns() -> None:
     assert codes([2026, 2025, None], pa.int16(), year) == [1, 0, None]
     assert codes([2026.0, 2026.5, float("nan"), float("inf")], None, year) == [1, 0, None, 0]
     assert codes(["2026", "2025", "2026-03-01", "26"], None, year) == [1, 0, 1, None]
+
+
+def test_dates_in_the_notation_of_the_source() -> None:
+    def of(dates: str, span: Span = "month", label: str = "2026-11") -> PeriodFilter:
+        return PeriodFilter(span, label, "Asia/Tokyo", written=date_notation(dates))
+
+    cells = ["30.11.2026", "1.12.2026", "2026-11-01", "2026-11", "11/30/2026"]
+    assert codes(cells, None, of("day.month.year")) == [1, 0, 1, 1, None]
+    assert codes([20261130, 20261201, 5, None], None, of("yearmonthday")) == [1, 0, None, None]
+    year = of("yearmonthday", "year", "2026")
+    assert codes([20261130, 2026, 2025.0], pa.float64(), year) == [1, 1, 0]
+    # The 31st of October at 15:00 in UTC is the first moment of November in Tokyo.
+    seconds = of("seconds since 1970-01-01")
+    assert codes([1793458800, 1793458799], None, seconds) == [1, 0]
+    assert codes(["1793458800", "1793458799"], None, seconds) == [1, 0]
+    # A number that counts days is not the label of a year.
+    days = of("days since 1899-12-30", "year", "2026")
+    assert codes(["2026", "46327.5", "2026-11"], None, days) == [0, 1, None]
 
 
 MOMENTS = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 12, 31))
