@@ -454,4 +454,6 @@ def test_yaml_helper_preserves_every_character(tmp_path: Path) -> None:
     write_yaml(tmp_path / "inputs/contract.yaml", contract_facts())
     for name in ("a\u0301", "\U0001f4a9", "x\\y", '"'):
         set_value(tmp_path / "inputs/contract.yaml", "title", name)
-        assert read_contract(tmp_path / "inputs/contract.yaml").title == unicodedata.normalize("NFC", name)
+        assert read_contract(tmp_path / "inputs/contract.yaml").title == unicodedata.normalize(
+            "NFC", name
+        )
