@@ -438,7 +438,10 @@ def _ask_levels(columns: Columns) -> dict[str, Column]:
         for name, column in columns.items():
             levels = texts if column.kind == TEXT or None in numbers else numbers
             declared = parse(Levels, {"levels": levels}, "levels", RequestError).levels
-            answered[name] = Column(column.kind, column.ways, levels=declared, seen=column.seen)
+            spellings = column.spellings if declared == column.levels else ()
+            answered[name] = Column(
+                column.kind, column.ways, levels=declared, seen=column.seen, spellings=spellings
+            )
         return answered
 
     if all(column.kind == TRUTH for column in columns.values()):

@@ -135,9 +135,10 @@ class Draft:
         """The source as the contract states it."""
         if self.database is not None:
             return _database_table(self.database, self.source)
-        if self.written is None:
+        keys = self.format
+        if self.written is None and not keys:
             return self.source
-        return Files(path=self.source, **self.format)
+        return Files(path=self.source, **keys)
 
     @property
     def format(self) -> dict[str, Any]:
@@ -146,7 +147,11 @@ class Draft:
         keys = written.model_dump(exclude_defaults=True, exclude_none=True)
         if self.written and {*PurePosixPath(self.source).suffixes} & {*ANY_TEXT}:
             keys["separator"] = written.separator
-        return {**keys, "decimal": self.decimal or "."} if written.separator != "," else keys
+        # Text is read as numbers only where a notation is stated, be it the plain one.
+        is_stated = any(each.is_number_as_text for each in self.published.values())
+        if is_stated or written.separator != ",":
+            keys["decimal"] = self.decimal or "."
+        return keys
 
     @property
     def candidates(self) -> dict[str, Column]:

@@ -6,6 +6,7 @@ for missing values. Bounds never come from rows.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.cli.draft.drafting import Draft
@@ -21,15 +23,20 @@ from gramercy.cli.draft.proposals import DATE, IS_DATE, LEVELS, NUMBERS, Column,
 from gramercy.pipeline.validation.mistakes import (
     SampledColumn,
     is_identifier,
+    plain_form,
     sample_of,
 )
 from gramercy.pipeline.validation.notations import Texts, misread
 from gramercy.pipeline.validation.sentinels import sentinels
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.column import Column as Bounds
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.model import nfc, single_line
 from gramercy.schemas.periods import glob_of_any_period, with_period
-from gramercy.schemas.source import CsvFormat, at_location
-from gramercy.tables.formats.source import open_source
+from gramercy.schemas.source import AnySource, CsvFormat, at_location
+from gramercy.tables.formats.byte_streams import SUBSTITUTE
+from gramercy.tables.formats.csv_format import CsvTables
+from gramercy.tables.formats.source import Source, open_source
 from gramercy.tables.formats.values import TEXT, TRUTH
 
 _LEAST_ROWS = 10  # with a level
@@ -37,7 +44,7 @@ _MOST_LEVELS, _MOST_CODES = 20, 10  # of text, and of numbers
 _MOST = 0.95  # of the cells that are not missing
 _ALL_DIFFERENT, _LEAST_CELLS = 0.98, 100
 _ZERO_IN_FRONT, _IN_DIGITS = re.compile(r"0[0-9]+"), re.compile(r"[0-9]+")
-_LETTERS_AND_DIGITS = re.compile(r"[^\W\d_]+[-_]?[0-9]+")
+_WORD_AND_NUMBER = re.compile(r"[^\W\d_][^\d]*[0-9]+[^\W\d_]?")  # P0001, Room 12, No. 5b
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 
 
@@ -49,14 +56,19 @@ class _Cells:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Those that are stored as text."""
-        texts = map(str.strip, self.column.texts.drop_null().to_pylist())
+        """Those that are stored as text, in NFC."""
+        texts = (nfc(text.strip()) for text in self.column.texts.drop_null().to_pylist())
         return [text for text in texts if text not in MISSING]
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """Those that are numbers."""
         return self.column.numbers[np.isfinite(self.column.numbers)]
+
+    @property
+    def are_all_different(self) -> bool:
+        """Whether nearly all texts are, as those of identifiers."""
+        return len({*self.texts}) >= _ALL_DIFFERENT * max(len(self.texts), _LEAST_CELLS)
 
     @property
     def are_words(self) -> bool:
@@ -79,6 +91,11 @@ def look(draft: Draft) -> Draft:
     source = open_source(at_location(draft.table, place))
     samples = [each.cells for each in sample_of(source, names)]
     written = draft.written or CsvFormat()
+    if written.encoding == "utf-8" and _is_other_encoding(source, samples):
+        written = written.model_copy(update={"encoding": "cp1252"})
+        draft = replace(draft, written=written)
+        source = open_source(at_location(draft.table, place))
+        samples = [each.cells for each in sample_of(source, names)]
 
     def cells(name: str) -> _Cells:
         stored = [t[name].combine_chunks() for t in samples if name in t.column_names]
@@ -86,11 +103,13 @@ def look(draft: Draft) -> Draft:
 
     # Identifiers and free text say nothing about numbers, and could pass on a part of a cell.
     plain = [k for k in names if not draft.columns[k].left_out or draft.columns[k].example]
-    sampled = {name: cells(name) for name in plain}
+    sampled = {name: cells(name) for name in plain if not names_code(name)}
     texts = [
-        Texts.of(name, pa.array(each.texts, pa.string()), written)
-        for name, each in sampled.items()
-        if _may_be_numbers(each)
+        each
+        for name, column in sampled.items()
+        if _may_be_numbers(column)
+        and (each := Texts.of(name, pa.array(column.texts, pa.string()), written))
+        and _has_true_units(column, each, draft.table)
     ]
     for found in misread(texts, draft.table):
         if found.keys is not None:
@@ -105,10 +124,35 @@ def look(draft: Draft) -> Draft:
 
 def _may_be_numbers(cells: _Cells) -> bool:
     """Whether most cells have digits, and they are neither few different texts nor like P0001."""
-    if cells.most_match(_LETTERS_AND_DIGITS):
+    named = sum(_WORD_AND_NUMBER.fullmatch(text) is not None for text in cells.texts)
+    if 2 * named > len(cells.texts):
         return False
     with_digits = sum(any(map(str.isdigit, text)) for text in cells.texts)
     return 2 * with_digits > len(cells.texts) and _levels(cells.texts, _MOST_LEVELS) is None
+
+
+def _has_true_units(cells: _Cells, texts: Texts, source: AnySource) -> bool:
+    """Whether units that a column seems to have leave numbers: nearly all, and none like an id."""
+    for found in misread([texts], source):
+        if found.keys is not None and "units" in found.keys:
+            notation = cells.column.notation.model_copy(update=dict(found.keys))
+            numbers = replace(cells, column=replace(cells.column, notation=notation)).numbers
+            is_number = len(numbers) >= _MOST * len(cells.texts)
+            is_whole = bool((numbers == np.round(numbers)).all())
+            return is_number and not (is_whole and cells.are_all_different)
+    return True
+
+
+def _is_other_encoding(source: Source, samples: Sequence[pa.Table]) -> bool:
+    """Whether CSV has bytes that are not UTF-8, and no other characters than those of ASCII."""
+    names = {name for each in samples for name in each.column_names}
+    if not all(isinstance(each.format, CsvTables) for each in source.files):
+        return False
+    arrays = [array for each in samples for array in each.columns if pa.types.is_string(array.type)]
+    is_ascii = all(map(str.isascii, names)) and all(
+        pc.all(pc.string_is_ascii(each)).as_py() in (True, None) for each in arrays
+    )
+    return is_ascii and any(pc.any(pc.match_substring(each, SUBSTITUTE)).as_py() for each in arrays)
 
 
 def _proposal(name: str, column: Column, cells: _Cells) -> Column:
@@ -118,8 +162,7 @@ def _proposal(name: str, column: Column, cells: _Cells) -> Column:
     if (found := cells.column.dates) is not None:
         stated = "" if found.dates is None else f", and write dates: {found.dates} under source"
         return replace(column, left_out=IS_DATE + stated, example=DATE)
-    is_different = len({*cells.texts}) >= _ALL_DIFFERENT * max(len(cells.texts), _LEAST_CELLS)
-    if is_identifier(cells.column) or (cells.are_words and is_different):
+    if is_identifier(cells.column) or (cells.are_words and cells.are_all_different):
         reason = "nearly all cells are different, as of an identifier"
         return replace(column, left_out=reason, example="")
     are_codes = cells.most_match(_IN_DIGITS) and any(map(_ZERO_IN_FRONT.fullmatch, cells.texts))
@@ -136,7 +179,16 @@ def _of_texts(column: Column, texts: Sequence[str], *, are_codes: bool) -> Colum
         reason = f"{why}: list levels, and remove the first '#'"
         return replace(column, left_out=reason, example=column.example or "{levels: [A, B]}")
     is_truth = {str(level).lower() for level in levels} in _TRUTHS
-    return replace(column, levels=(True, False) if is_truth else levels, left_out="", seen=True)
+    column = replace(column, left_out="", seen=True)
+    if is_truth:
+        return replace(column, levels=(True, False))
+    rows, alike = Counter(texts), dict[str, list[str]]()
+    for text in sorted(map(str, levels), key=lambda each: -rows[each]):
+        alike.setdefault(plain_form(text), []).append(text)
+    if len(alike) == len(levels):
+        return replace(column, levels=levels)
+    spellings = tuple(sorted(map(tuple, alike.values())))
+    return replace(column, levels=tuple(each[0] for each in spellings), spellings=spellings)
 
 
 def _of_numbers(name: str, column: Column, numbers: NDArray[np.float64]) -> Column:
@@ -156,6 +208,13 @@ def _of_numbers(name: str, column: Column, numbers: NDArray[np.float64]) -> Colu
 def _levels(cells: Sequence[Level], most: int) -> tuple[Level, ...] | None:
     """The values that many rows have, if they are few and nearly all cells have one."""
     counts = Counter(cells)
-    levels = sorted(x for x, rows in counts.items() if rows >= _LEAST_ROWS)
+    levels = sorted(x for x, rows in counts.items() if rows >= _LEAST_ROWS and _is_printable(x))
     covered = sum(counts[level] for level in levels)
     return tuple(levels) if len(levels) <= most and covered >= _MOST * len(cells) > 0 else None
+
+
+def _is_printable(level: Level) -> bool:
+    """Whether a contract can state it: one with control characters is of a broken cell."""
+    with contextlib.suppress(GramercyError, ValueError):
+        return not isinstance(level, str) or bool(single_line(level))
+    return False

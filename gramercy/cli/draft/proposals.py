@@ -66,6 +66,8 @@ class Column:
     missing: tuple[float, ...] = ()  # numbers that stand for a missing value
     seen: bool = False  # whether what is proposed was found in rows
     choices: tuple[Level, ...] = ()  # what could be levels of a numeric column
+    # all spellings of each level, if one has several, such as Yes and yes
+    spellings: tuple[tuple[str, ...], ...] = ()
 
     @property
     def line(self) -> str:
@@ -73,14 +75,22 @@ class Column:
         if self.left_out:
             return f"{self.example}  # {self.left_out}" if self.example else self.left_out
         levels = f"levels {as_yaml(self.choices)} instead, if they are codes" * bool(self.choices)
-        notes = [_TITLES.get(self.kind), "from its rows" * (self.seen and not levels), levels]
+        alike = "spellings of a level are together" * bool(self.spellings)
+        seen = "from its rows" * (self.seen and not levels)
+        notes = [_TITLES.get(self.kind), seen, alike, levels]
         comment = "; ".join(filter(None, notes))
         if self.levels is not None or NUMBERS not in self.ways:
-            text = f"{{levels: {written(self.levels)}}}"
+            groups = {each[0]: each for each in self.spellings}
+            text = f"{{levels: {written(groups or self.levels)}}}"
         else:
             codes = f", missing: {as_yaml(self.missing)}" * bool(self.missing)
             text = f"{{lower: {written(self.lower)}, upper: {written(self.upper)}{codes}}}"
         return f"{text}  # {comment}" if comment else text
+
+    @property
+    def is_number_as_text(self) -> bool:
+        """Whether its cells are text, and are to be read as numbers."""
+        return self.kind == TEXT and NUMBERS in self.ways and self.levels is None
 
     @property
     def in_words(self) -> str:

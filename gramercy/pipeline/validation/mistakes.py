@@ -804,8 +804,8 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
             for value in each.filter(pa.array(kept)).value_counts():
                 cells[str(value["values"].as_py())] += value["counts"].as_py()
         levels = level_names(declared)
-        known = {_plain_form(each): each for each in levels}
-        spelt = {text: known[_plain_form(text)] for text in cells if _plain_form(text) in known}
+        known = {plain_form(each): each for each in levels}
+        spelt = {text: known[plain_form(text)] for text in cells if plain_form(text) in known}
         if spelt:
             groups = {x: [x, *sorted(text for text in spelt if spelt[text] == x)] for x in levels}
             line, remedy = table.correction(column, groups)
@@ -847,7 +847,7 @@ def _levels(table: SampledTable) -> Iterator[Notice]:
 def _declared_alike(name: str, declared: Levels) -> Iterator[Notice]:
     groups: dict[str, list[str]] = {}
     for level in level_names(declared.categories):
-        groups.setdefault(_plain_form(level), []).append(level)
+        groups.setdefault(plain_form(level), []).append(level)
     if len(groups) < len(declared.categories):
         yield families.MANY_CELLS(
             "{columns}: declared levels differ only in capitals, blanks or the form of accents.",
@@ -864,7 +864,8 @@ def _ends(parts: Sequence[Any]) -> NDArray[np.int64]:
     return np.cumsum([len(each) for each in parts])[:-1]
 
 
-def _plain_form(text: str) -> str:
+def plain_form(text: str) -> str:
+    """A text without blanks, capitals and the forms of accents, in which spellings differ."""
     return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text)).casefold()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +138,98 @@ def test_notation_is_proposed_from_shapes_of_cells(
     drafted = YAML(typ="safe", pure=True).load(tmp_path / "fees/contract.yaml")
     assert keys.items() <= drafted["source"].items()
     assert drafted["columns"]["fee"] == {"lower": None, "upper": None}
+
+
+def drafted(place: Path, table: str, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """The contract that is drafted for a table, which has to be one."""
+    code, _, err = run_command("new", table, "--look", "--folder", "made", *words, capsys=capsys)
+    assert code == 0, err
+    return YAML(typ="safe", pure=True).load(place / "made/contract.yaml")
+
+
+def test_levels_have_no_control_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wards = ["north", "south"] * 500 + ["in\tout"] * 15 + ["in\nout"] * 15 + ["in\x1aout"] * 15
+    pd.DataFrame({"ward": wards, "age": 60}).to_parquet("wards.parquet")
+    columns = drafted(tmp_path, "wards.parquet", capsys)["columns"]
+    assert columns["ward"] == {"levels": ["north", "south"]}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "stated"), [("cp1252", {"encoding": "cp1252"}), ("utf-8", None)]
+)
+def test_encoding_is_proposed_from_rows_below_a_plain_header(
+    encoding: str,
+    stated: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    towns = pd.DataFrame({"town": ["Zürich", "Genève"] * 200, "age": 60})
+    towns.to_csv("towns.csv", index=False, encoding=encoding)
+    contract = drafted(tmp_path, "towns.csv", capsys)
+    assert contract["columns"]["town"] == {"levels": ["Genève", "Zürich"]}
+    source = contract["source"]
+    assert source == (source if stated is None else {"path": source["path"], **stated})
+    assert isinstance(source, str) == (stated is None)
+
+
+def test_forms_of_accents_are_one_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    towns = ["Z\u00fcrich", "Zu\u0308rich", "Bern"] * 200
+    pd.DataFrame({"town": towns, "age": 60}).to_csv("towns.csv", index=False)
+    columns = drafted(tmp_path, "towns.csv", capsys)["columns"]
+    assert columns["town"] == {"levels": ["Bern", "Z\u00fcrich"]}
+
+
+def test_spellings_of_a_level_are_one_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = ["Ja", "ja", "Ja", "Nein"] * 200
+    pd.DataFrame({"agrees": answers, "age": 60}).to_csv("answers.csv", index=False)
+    columns = drafted(tmp_path, "answers.csv", capsys)["columns"]
+    assert columns["agrees"] == {"levels": {"Ja": ["Ja", "ja"], "Nein": ["Nein"]}}
+
+
+@pytest.mark.parametrize(
+    "form", ["Heim {few}", "Haus Nr. {few}b", "Rechnung {k}", "{k} R", "{k} Heim {few}.5"]
+)
+def test_words_of_names_are_not_units(
+    form: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [form.format(few=k % 200, k=(k * 7919) % 3001) for k in range(N)]
+    pd.DataFrame({"home": names, "age": 60}).to_csv("homes.csv", index=False)
+    contract = drafted(tmp_path, "homes.csv", capsys)
+    assert isinstance(contract["source"], str)
+    assert "home" not in contract["columns"]
+
+
+@pytest.mark.parametrize("stored", ["parquet", "sqlite"])
+def test_plain_numbers_of_a_text_column_have_a_stated_notation(
+    stored: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fees = pd.DataFrame({"fee": [f"{k}.25" for k in range(300)], "age": 60})
+    words = ["--columns", "fee,age"]
+    if stored == "sqlite":
+        with contextlib.closing(sqlite3.connect("fees.sqlite")) as connection:
+            fees.to_sql("fees", connection, index=False, dtype={"fee": "TEXT", "age": "INTEGER"})
+        table, words = "fees", [*words, "--database", "sqlite:///fees.sqlite"]
+    else:
+        fees.to_parquet(table := "fees.parquet")
+    contract = drafted(tmp_path, table, capsys, *words)
+    assert contract["source"]["decimal"] == "."
+    assert contract["columns"]["fee"] == {"lower": None, "upper": None}
