@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Any
 
 import fsspec
@@ -121,7 +121,7 @@ def faulty_lines(file: SourceFile) -> list[FaultyLines]:
     """The lines that are not rows, by their faults. Private."""
     written = _written(file)
     records = Records(len(read_header(file)), written.separator.encode(), _comment(written))
-    found, number = dict[LineFault, FaultyLines](), 0
+    found, number = dict[LineFault, list[int]](), 0  # number of lines, first and last one
 
     def counted(blocks: Iterator[bytes]) -> Iterator[bytes]:
         nonlocal number
@@ -134,10 +134,13 @@ def faulty_lines(file: SourceFile) -> list[FaultyLines]:
         for block in below:
             lines = plain_lines(block).split(b"\n")[:-1]
             for k, line in enumerate(lines, number - len(lines) + 1):
-                if (fault := records.fault(line)) is not None:
-                    before = found.get(fault) or FaultyLines(fault, 0, k, k)
-                    found[fault] = replace(before, lines=before.lines + 1, last=k)
-    return list(found.values())
+                # There may be many millions of blank lines.
+                fault = LineFault.BLANK if not line else records.fault(line)
+                if fault is not None:
+                    places = found.setdefault(fault, [0, k, k])
+                    places[0] += 1
+                    places[2] = k
+    return [FaultyLines(fault, *places) for fault, places in found.items()]
 
 
 def _written(file: SourceFile) -> CsvFormat:

@@ -40,7 +40,7 @@ def _is_web_page(head: bytes) -> bool:
 def _is_utf16(head: bytes) -> bool:
     """With a byte order mark, or because every other byte of its first characters is zero."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return True
+        return not head.startswith(codecs.BOM_UTF32_LE)
     even, odd = head[:64:2], head[1:64:2]
     return (len(head) > 3 and (not any(odd) and all(even))) or (not any(even) and all(odd))
 

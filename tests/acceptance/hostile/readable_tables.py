@@ -346,7 +346,7 @@ READ_LEVELS = [
     csv(
         "no-levels",
         "g,c1\nA,3\nb  c,3\n,3\nNA,3\na\u0308,3\n01,3\n1.0,3\n\u00a0a,3\na\x00,3\n１,3\n",
-        [[NAN, 3]] * 10,
+        [[NAN, 3]] * 4 + [["ä", 3]] + [[NAN, 3]] * 5,
         columns=GROUP,
     ),
     csv("levels-malformed", b'g,c1\n"a,3\n\xe4,3\na,3,\n', [None, [NAN, 3], None], columns=GROUP),
