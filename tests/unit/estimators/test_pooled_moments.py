@@ -179,4 +179,5 @@ def test_cells_that_are_missing_together_do_not_bias_analyses_of_a_pool() -> Non
     np.testing.assert_allclose(lines["coefficient"], truth, atol=0.06)
     found = correlation(pool).estimate
     np.testing.assert_allclose(found, np.corrcoef(table.T), atol=0.05)
-    assert {each.kind for each in caveats(pool)} <= {"hidden rows", "hidden cells", "clamped"}
+    known = {"hidden rows", "hidden cells", "clamped", "missing"}
+    assert {each.kind for each in caveats(pool)} <= known

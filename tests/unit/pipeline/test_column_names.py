@@ -201,7 +201,7 @@ def test_columns_that_cannot_be_published_are_refused_with_the_file(tmp_path: Pa
     with raises(families.COLUMNS, name="ward=1"):
         plan_of(tmp_path, ["ward", "ward=1"], {"*": WIDE, "ward": {"levels": [1, 2]}})
     with raises(families.CONTRACT_FILE, file=str(tmp_path / "contract.yaml")):
-        plan_of(tmp_path, ["age", " bmi"], {"*": WIDE})
+        plan_of(tmp_path, ["age", "b\x07mi"], {"*": WIDE})
     with raises(families.KEY, key="columns"):
         plan_of(tmp_path, ["age"], {"*": WIDE}, exclude=["a*"])
 
