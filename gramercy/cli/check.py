@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -75,7 +75,8 @@ def check(
     total = contract.rows if rows is None else min(rows, contract.rows)
     with copy_folder(context.home, contract) as folder:
         copied = contract if folder is None else copied_contract(contract, folder)
-        outcome = Outcome(Job.of(context.home, contract, copied))
+        job = Job.of(context.home, contract, copied)
+        outcome = Outcome(replace(job, looks_for_mistakes=False))
         with ThreadPoolExecutor(1) as threads, worker() as process:
             validation = threads.submit(outcome.ask_all, process)
             with rows_bar("checking", total) as on_rows:
@@ -84,7 +85,6 @@ def check(
             mistakes, derived = find_mistakes(table), derived_columns(table)
             validation.result()
     facts = outcome.facts() | {
-        "mistakes": (),  # they are in `mistakes`, with levels
         "rows": result.lines,
         "malformed_rows": result.malformed,
         "filled_cells": {column.name: column.missing for column in result.columns},

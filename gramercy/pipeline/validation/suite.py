@@ -107,6 +107,8 @@ class Job:
     contract: Contract  # its source is read: of a copied table, the copy
     expectations: Sequence[Expectation]
     types: Mapping[str, str] | None = None  # of a copied table: as the original states them
+    # A check looks by itself, because only it may name levels.
+    looks_for_mistakes: bool = True
 
     @classmethod
     def of(cls, home: Home, declared: Contract, contract: Contract) -> Job:

@@ -1,7 +1,8 @@
 """The process in which Great Expectations runs: started ahead, asked, and ended.
 
-It has no terminal, no secrets of Gramercy, Prefect or a database, and a group of its own: Ctrl-C
-is for the command. It ends when its standard input does, so also if this process is killed.
+It has no terminal, no variables of Gramercy, Prefect or PostgreSQL, and a group of its own: Ctrl-C
+is for the command. The keys of a store stay, because it reads the files there. It ends when its
+standard input does, so also if this process is killed.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ def _with_derived(
     for declared in columns.values():
         for each in declared.inputs if isinstance(declared, Derivation) else ():
             other = stored.setdefault(each.name, each.coding)
-            if each.coding == DayCells() != other and not isinstance(other, DaysAndPeriods):
+            is_date_elsewhere = each.coding == DayCells() and other != each.coding
+            if is_date_elsewhere and not isinstance(other, DaysAndPeriods):
                 stored[each.name] = DaysAndPeriods(coding_of(other), days)
     codes = {name: missing_codes[name] for name in missing_codes if name in stored}
     width = sum(coding_of(stored.get(name)).width for name in columns)
