@@ -31,7 +31,7 @@ from gramercy.tasks.history import (
     scheduled_time,
     verify_against_history,
 )
-from gramercy.tasks.policy import log_fact, private_flow
+from gramercy.tasks.policy import ended_before_the_flow, log_fact, private_flow
 
 
 @private_flow
@@ -130,13 +130,18 @@ def _read_and_publish(
 ) -> Iterator[tuple[Plan, str]]:
     """Read a table, validate it meanwhile, and publish; what cells show is for the steward."""
     check_scheduled_version(plan, utc_now())
-    with worker() as process, copy_folder(context.home, plan.contract) as folder:
+    with (
+        ended_before_the_flow() as submitted,  # after the worker, which lets go whoever asks it
+        worker() as process,
+        copy_folder(context.home, plan.contract) as folder,
+    ):
         copied = plan if folder is None else steps.copy_table(plan, folder)
         steps.validate(copied.contract)
         outcome = Outcome(Job.of(context.home, plan.contract, copied.contract))
         validation = (context, copied, outcome, process)
         of_columns = steps.expectations.submit(*validation)
         of_cells = steps.sampled_expectations.submit(*validation, wait_for=[of_columns])
+        submitted += [of_columns, of_cells]
         data = steps.accumulate(copied)
         with announce_step("expectations"):
             of_columns.result()

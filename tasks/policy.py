@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from prefect import Task, flow, get_run_logger
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext, TaskRunContext
+from prefect.futures import PrefectFuture
 from prefect.utilities.annotations import quote
 
 from gramercy.pipeline.progress import announce_step
@@ -154,6 +155,20 @@ def private_flow(body: Callable[P, R]) -> Callable[P, R]:
     )(typed_errors_only(body))
     typed: Callable[P, R] = wrapped  # a Prefect flow is called like the function
     return typed
+
+
+@contextlib.contextmanager
+def ended_before_the_flow() -> Iterator[list[PrefectFuture[Any]]]:
+    """A list for tasks that were submitted: they have ended at the end of the block.
+
+    Prefect cancels what still waits at the end of a flow, and logs it as a crash.
+    """
+    submitted = list[PrefectFuture[Any]]()
+    try:
+        yield submitted
+    finally:
+        for each in submitted:
+            each.wait()
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.validation.outcome import Outcome
 from gramercy.schemas import families
 from gramercy.tasks import steps
 from gramercy.tasks.policy import SENTENCES, PrivateTask
@@ -115,11 +117,16 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError("a cell")
 
+    def slow(*_: Any) -> None:
+        time.sleep(0.5)  # it is still asked when the flow has failed
+
     monkeypatch.setattr("gramercy.pipeline.publish.private_table.open_source", broken)
+    monkeypatch.setattr(Outcome, "ask_columns", slow)
     with raises(families.STEP_FAILED, step="accumulate", error="ValueError"):
         release(read_registered(write_request(tmp_path)))
     logged = logged_messages("release")
     assert logged[0].startswith("Last entry of ledger ")
     validation = expected_log("expectations", "sampled_expectations")
+    assert [line for line in logged if line in validation] == validation
     others = [line for line in logged[1:] if line not in validation]
     assert others == expected_log("replay", "validate", "accumulate", done=False)
