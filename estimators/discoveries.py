@@ -23,8 +23,8 @@ from pydantic import Field
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import error_laws, padded
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
-from gramercy.estimators.uncertainty.entries import edge_errors
-from gramercy.estimators.uncertainty.jackknife import describe_sampling
+from gramercy.estimators.uncertainty.entries import CorrelationKind, correlation, edge_errors
+from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -47,8 +47,9 @@ class Discoveries(Estimator):
 
     Notes
     -----
-    See `estimators.intervals.Intervals` for how errors are computed. With folds, the variances of
-    pairs are moderated, as few folds cannot tell the far tails of one pair. A pair that cannot be
+    See `estimators.intervals.Intervals` for how errors are computed. Without folds, the interval of
+    a correlation at the level 1 - p ends at 0. With folds, the variances of pairs are moderated, as
+    few folds cannot tell the far tails of one pair. A pair that cannot be
     tested has the p-value 1. Partial correlations are given the columns whose variances exceed the
     noise, and are tested where the noise is small against what other columns leave unexplained. Of
     the levels of a column the first known one is the reference, which has no edges. A correlation
@@ -62,7 +63,7 @@ class Discoveries(Estimator):
 
     def fit(self, evidence: Evidence) -> Estimate:
         errors, p = edge_errors(evidence, self.of), len(evidence.raw)
-        p_values = errors.p_values
+        p_values = _p_values(evidence, errors, self.of)
         # The smallest rate at which each pair is discovered; symmetric, 1 on the diagonal.
         adjusted = np.ones_like(p_values)
         upper = np.triu_indices_from(p_values, 1)
@@ -81,7 +82,7 @@ class Discoveries(Estimator):
         }
         level = 1 - self.rate * max(count, 1.0) / max(pairs, 1)
         names = evidence.names or tuple(str(i) for i in range(p))
-        table = _edge_table(errors, discovered, adjusted, level, names[p - q :])
+        table = _edge_table(errors, discovered, (p_values, adjusted), level, names[p - q :])
         edges = padded(np.where(discovered | discovered.T, errors.estimate, 0.0), p, 0.0, 0.0)
         matrices = {
             "p_values": padded(p_values, p, 1.0, 1.0),
@@ -92,23 +93,32 @@ class Discoveries(Estimator):
         return Estimate("graph", matrices, tuning, tables, edges)
 
 
+def _p_values(evidence: Evidence, errors: CorrelationErrors, of: CorrelationKind) -> Array:
+    """Without folds, p-values of correlations are those with which their intervals agree."""
+    entries = correlation(evidence) if of == "correlation" and not has_jackknife(evidence) else None
+    if entries is None or entries.tail is None:
+        return errors.p_values
+    known = entries.estimable & ~np.eye(len(entries.estimate), dtype=bool)
+    return np.where(known, entries.tail(), errors.p_values)
+
+
 def _edge_table(
     errors: CorrelationErrors,
     discovered: NDArray[np.bool_],
-    adjusted: Array,
+    tests: tuple[Array, Array],
     level: float,
     names: tuple[str, ...],
 ) -> pd.DataFrame:
-    """The edges, by ascending p-value."""
-    row, column = np.nonzero(discovered)
-    order = np.argsort(errors.p_values[row, column], kind="stable")
+    """The edges, by ascending p-value. `tests`: p-values, and adjusted ones."""
+    (row, column), (p_values, adjusted) = np.nonzero(discovered), tests
+    order = np.argsort(p_values[row, column], kind="stable")
     edges = row[order], column[order]
     lower, upper = errors.interval(level)
     numbers = {
         "estimate": errors.estimate,
         "lower": lower,
         "upper": upper,
-        "p_value": errors.p_values,
+        "p_value": p_values,
         "adjusted": adjusted,
     }
     return pd.DataFrame(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import numbers
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -933,6 +934,21 @@ AnyColumn = Annotated[Column | Levels | TruthLevels | CodeGroups | Derived, _Dec
 def level_names(levels: Iterable[str | float]) -> list[str]:
     """Levels as texts."""
     return [x if isinstance(x, str) else format(x, ".17g") for x in levels]
+
+
+def level_text(level: object) -> str:
+    """The name of a level that may be a truth value or a number of any type, or a text.
+
+    Examples
+    --------
+    >>> level_text(1), level_text(1.0), level_text(True), level_text("A")
+    ('1', '1', 'true', 'A')
+    """
+    if isinstance(level, str):
+        return level
+    if str(level) in ("True", "False"):  # also of numpy
+        return str(level).lower()
+    return level_names([float(level)])[0] if isinstance(level, numbers.Real) else str(level)
 
 
 def matrix_columns(name: str, levels: Iterable[str | float] | None) -> list[str]:

@@ -127,8 +127,11 @@ class UnknownRelease(RequestError, KeyError):
     """No release has this name. It is also a `KeyError`, because a catalogue is a mapping."""
 
 
-class UnknownName(RequestError, KeyError):
-    """No result has this name. It is also a `KeyError`, because results are mappings."""
+class UnknownName(RequestError, KeyError, AttributeError):
+    """No result has this name.
+
+    It is also a `KeyError`, because results are mappings, and an `AttributeError`.
+    """
 
 
 class NoMinimiser(RequestError):

@@ -85,6 +85,35 @@ class Copula:
                 table[column.facts.name] = _computed(column, table, units)
         return pd.DataFrame(table)
 
+    def in_own_types(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows of `draw` with the types that the columns of the table have.
+
+        Levels are whole numbers, truth values or texts, as they are declared, and numbers that
+        stand for dates are dates.
+        """
+        return rows.assign(
+            **{
+                column.facts.name: _in_own_type(column, rows[column.facts.name])
+                for column in self.latent.columns
+            }
+        )
+
+
+def _in_own_type(column: TableColumn, cells: pd.Series) -> pd.Series:
+    if isinstance(column, Number):
+        unit = column.facts.dates
+        if unit is None:
+            return cells
+        days = np.floor(cells * unit.days + 0.5)
+        return pd.Timestamp(unit.since) + pd.to_timedelta(days, unit="D")
+    levels = column.facts.levels
+    if set(levels) <= {"true", "false"}:
+        truth = cells.map({"true": True, "false": False}).astype("boolean")
+        return truth if truth.hasnans else truth.astype(bool)
+    if any(isinstance(each, str) or each != int(each) for each in levels):
+        return cells
+    return cells.astype("Int64" if cells.hasnans else "int64")
+
 
 def _computed(
     column: Number, table: Mapping[str, NDArray[Any]], units: Mapping[str, DayCells | None]

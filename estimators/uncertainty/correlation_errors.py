@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
-from gramercy.estimators.uncertainty.jackknife import squared_reaches, student_tail
+from gramercy.estimators.uncertainty.jackknife import reach_tail, squared_reaches, student_tail
 from gramercy.estimators.uncertainty.tails import critical_value, noise_share, tail_probability
 
 Array = NDArray[np.float64]
@@ -120,6 +120,23 @@ class CorrelationErrors:
             inside = np.where(covered, middle, inside)
             outside = np.where(covered, outside, middle)
         return np.where(end_is_covered, ends, outside)
+
+    @property
+    def tail(self) -> Array:
+        """The 1 - level of the interval that ends at 0, where the noise is normal.
+
+        So they are two-sided p-values of no correlation, which agree with the intervals. 1 where
+        not estimable. Unlike `p_values`, each with folds is from its own variance.
+        """
+        by_sampling, by_noise = self.variance(self.estimate)
+        share = noise_share(by_sampling, by_noise)
+        zero = np.sqrt(sum(self.variance(np.zeros_like(share))) + self.clipping**2)
+        distance = np.maximum(np.abs(self.observed) - self.bias, 0.0) / np.where(zero > 0, zero, 1)
+        if math.isinf(self.freedom):
+            tail = tail_probability(distance, share, self.shape)
+        else:
+            tail = reach_tail(distance, self.freedom, share)
+        return np.where(self.estimable, np.minimum(tail, 1.0), 1.0)
 
     @property
     def testable(self) -> NDArray[np.bool_]:

@@ -224,6 +224,7 @@ def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entr
         bounds,
         describe_sampling(evidence),
         _bias_of(errors),
+        lambda: errors.tail,
     )
 
 

@@ -50,6 +50,9 @@ class Entries:
     law: str = "Gaussian rows"
     # what is not known of the bias of clipping; it is part of the bounds. None for no bias.
     unknown_bias: Bias | None = None
+    # two-sided p-values of zero, as a function that computes them: the 1 - level at which intervals
+    # for the population end at zero. None for entries that are not correlations.
+    tail: Callable[[], Array] | None = None
 
     def interval(self, level: float, target: Target = "population") -> Bounds:
         """Lower and upper bounds at a confidence level."""

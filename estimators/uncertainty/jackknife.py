@@ -74,6 +74,8 @@ def reach_tail(distance: Array, freedom: float, share: Array) -> Array:
     `distance`: from the estimate, in standard errors; not negative. `freedom`, `share`: degrees of
     freedom of the jackknife, and share of the variance that is due to noise.
     """
+    if math.isinf(freedom):
+        return student_tail(distance, freedom)
     least, most = np.full(np.shape(distance), math.log(_LEAST_TAIL)), np.zeros(np.shape(distance))
     for _ in range(_BISECTIONS):
         middle = (least + most) / 2

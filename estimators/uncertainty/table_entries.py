@@ -36,6 +36,7 @@ from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
     jackknife,
+    reach_tail,
     squared_reaches,
     student_quantile,
 )
@@ -333,11 +334,19 @@ def clipped_correlation(evidence: Evidence, units: TableUnits, clipped: ClippedM
         lower, upper = (np.clip(each, -1.0, 1.0) for each in made.interval(level, target))
         return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
 
+    def tail() -> Array:
+        beyond_sampling = np.hypot(errors.noise, bias / Z95)
+        error = np.hypot(errors.sampling, beyond_sampling)
+        share = noise_share(errors.sampling**2, beyond_sampling**2)
+        distance = np.abs(clipped.correlation) / np.where(error > 0, error, 1.0)
+        return np.where(made.estimable, reach_tail(distance, errors.freedom, share), 1.0)
+
     return replace(
         made,
         sampling_error=np.where(diagonal, 0.0, made.sampling_error),
         noise_error=np.where(diagonal, 0.0, made.noise_error),
         bounds=within,
+        tail=tail,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from gramercy.api.habits import HABITS, estimator_name
 from gramercy.api.matrices import ReleaseMatrices
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -33,7 +34,6 @@ _OWN_CALLS = {  # estimators of requests and the command line that are methods i
     "quadratic-discriminant": ".groups.classifier()",
     "pool": "gramercy.pool([release, other])",
 }
-_OTHER_NAMES = {"glasso": "graphical-lasso", "lda": "discriminant", "qda": "quadratic-discriminant"}
 
 
 class ReleaseAnalyses(ReleaseMatrices):
@@ -45,7 +45,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         Parameters
         ----------
         name
-            Name of an estimator, such as ``graphical-lasso``: see docs/estimators.md.
+            Name of an estimator, such as ``graphical-lasso`` or ``glasso``: see docs/estimators.md.
         **settings
             Settings of the estimator, such as ``penalty``.
 
@@ -68,6 +68,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         """
         from gramercy.estimators.scikit import by_name  # imports scikit-learn
 
+        name = estimator_name(name)
         if name in _OWN_CALLS:
             raise families.ESTIMATE(
                 "The estimator '{estimator}' is not available in .estimate().",
@@ -75,13 +76,19 @@ class ReleaseAnalyses(ReleaseMatrices):
                 estimator=name,
                 call=_OWN_CALLS[name],
             )
+        if name not in by_name and name in HABITS:
+            raise families.ESTIMATE(
+                "'{name}' is not the name of an estimator.",
+                "{instead}",
+                name=name,
+                instead=HABITS[name],
+            )
         if name not in by_name:
-            wanted = _OTHER_NAMES.get(name.lower(), name)
             raise families.ESTIMATE(
                 "'{name}' is not the name of an estimator.",
                 "Known: {known}.",
                 name=name,
-                known=most_similar_first(wanted, [*by_name, *_OWN_CALLS]),
+                known=most_similar_first(name, [*by_name, *_OWN_CALLS]),
             )
         if "group" in settings:
             raise families.ESTIMATE(
@@ -265,7 +272,8 @@ class ReleaseAnalyses(ReleaseMatrices):
         Returns
         -------
         DataFrame
-            The columns of the table. Its ``attrs`` say that it is synthetic, and of which release.
+            The columns of the table, with levels and dates in types of their own. Its ``attrs`` say
+            that it is synthetic, and of which release.
 
         Raises
         ------
@@ -275,7 +283,8 @@ class ReleaseAnalyses(ReleaseMatrices):
         from gramercy.estimators.copula.rows import Copula
 
         self._needs_second_moment()
-        table = Copula.of(self.evidence).draw(rows, missing, integers)
+        copula = Copula.of(self.evidence)
+        table = copula.in_own_types(copula.draw(rows, missing, integers))
         table.attrs |= {"synthetic": True, "release": self.id}
         return table
 

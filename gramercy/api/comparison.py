@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from gramercy.api.notebook import html_table
-from gramercy.estimators.table_comparison import CORRELATION, differences
+from gramercy.estimators.table_comparison import CORRELATION, DEVIATION, MEAN, differences
 from gramercy.schemas import wordings
 
 if TYPE_CHECKING:
@@ -43,8 +44,17 @@ class Comparison:
         self._table = differences(*evidence, level)
 
     def table(self) -> pd.DataFrame:
-        """All differences, one line each."""
-        return self._table.copy()
+        """All differences, one line each; see `table_comparison.differences`.
+
+        ``cohens_d`` is the difference of two means in standard deviations: the root of the mean of
+        both variances. NaN for shares of levels, and where noise hides a number.
+        """
+        table = self._table.copy()
+        deviations = table[table["kind"] == DEVIATION].set_index("column")[["first", "second"]]
+        pooled = np.sqrt((deviations**2).mean(axis=1, skipna=False))
+        table["cohens_d"] = table["difference"] / table["column"].map(pooled)
+        table.loc[table["kind"] != MEAN, "cohens_d"] = np.nan
+        return table
 
     @property
     def p_value(self) -> float:

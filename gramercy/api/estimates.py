@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from gramercy.api.habits import estimator_name
 from gramercy.api.notebook import html_table
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families
@@ -56,12 +57,13 @@ class EstimateFrames(Named[pd.DataFrame]):
 class Estimates(Named[EstimateFrames]):
     """The estimates of a release by id, each with its matrices and tables.
 
-    The name of an estimator, such as ``graphical-lasso``, is enough if it has one estimate.
+    The name of an estimator, such as ``graphical-lasso`` or ``glasso``, is enough if it has one
+    estimate.
     """
 
     def full_name(self, name: str) -> str:
         """The id of the only estimate of an estimator; otherwise the name as it is."""
-        found = [each for each in self if each.rpartition("-")[0] == name]
+        found = [each for each in self if each.rpartition("-")[0] == estimator_name(name)]
         return found[0] if len(found) == 1 and name not in self else name
 
     def __missing__(self, name: str) -> EstimateFrames:
@@ -72,7 +74,7 @@ class Estimates(Named[EstimateFrames]):
             "Estimates, most similar first: {known}.",
             release=self.owner,
             estimate=str(name),
-            known=most_similar_first(str(name), self),
+            known=most_similar_first(estimator_name(str(name)), self),
         )
 
     def _repr_html_(self) -> str:

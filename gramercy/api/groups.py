@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from gramercy.api.analyses import ReleaseAnalyses, analysis
 from gramercy.api.estimates import Named
 from gramercy.api.notebook import html_list, html_table
+from gramercy.api.own_rows import level_texts
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import wordings
-from gramercy.schemas.column import level_names
+from gramercy.schemas.column import level_names, level_text
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import OTHER, ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from gramercy.api.comparison import Comparison
@@ -86,10 +87,19 @@ def groups_of(owner: str, published: ReleaseBundle) -> Groups:
 
 
 class Groups(Named[GroupRelease]):
-    """The groups of a release by name; the last one has the rows of no declared level."""
+    """The groups of a release by name; the last one has the rows of no declared level.
+
+    A level that is a number or a truth value is also found by itself: ``groups[1]`` is
+    ``groups["1"]``. The last one is ``groups["other"]``.
+    """
+
+    def __getitem__(self, name: str | float) -> GroupRelease:
+        return super().__getitem__(level_text(name))
 
     def __missing__(self, name: str) -> GroupRelease:
-        raise wordings.unknown_group(self.owner, str(name), most_similar_first(str(name), self))
+        if name == "other" and OTHER in self:
+            return self[OTHER]
+        raise wordings.unknown_group(self.owner, name, most_similar_first(name, self))
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -108,13 +118,13 @@ class Groups(Named[GroupRelease]):
         """The mean of every column in every group; see `ReleaseMatrices.means`."""
         return pd.DataFrame({name: pd.Series(group.means) for name, group in self.items()}).T
 
-    def compare(self, first: str, second: str, level: float = 0.95) -> Comparison:
+    def compare(self, first: str | float, second: str | float, level: float = 0.95) -> Comparison:
         """Compare the means, standard deviations and correlations of two groups.
 
         Parameters
         ----------
         first, second
-            Names of the groups.
+            Names of the groups, or the levels themselves.
         level
             Confidence level of the intervals.
 
@@ -125,7 +135,28 @@ class Groups(Named[GroupRelease]):
         """
         from gramercy.api.comparison import Comparison
 
-        return Comparison(first, second, (self[first].evidence, self[second].evidence), level)
+        one, other = self[first], self[second]
+        return Comparison(one.group, other.group, (one.evidence, other.evidence), level)
+
+    def changes(self) -> pd.DataFrame:
+        """Whether each mean, standard deviation and correlation is the same in all groups.
+
+        Of means this is Welch's analysis of variance, with the noise and what clipping may have
+        moved; see `Periods.changes`, which has the same columns. Groups that the noise hides, and
+        the rows of no declared level, are left out.
+
+        Raises
+        ------
+        RequestError
+            If there are no groups, or the release has no intercept or has unit rows.
+        """
+        from gramercy.estimators.table_comparison import over_time
+
+        if not self:
+            raise wordings.groups_missing()
+        tables = {name: group.evidence for name, group in self.items() if name != OTHER}
+        found = over_time(tables).changes.rename(columns={"periods": "groups"})
+        return found.sort_values("p_value", kind="stable", ignore_index=True)
 
     def classifier(
         self,
@@ -266,7 +297,6 @@ def _cells(rows: pd.DataFrame, columns: Sequence[ColumnFacts | LevelsFacts], k: 
     cells = rows[column.name]
     if isinstance(column, LevelsFacts):
         level = level_names(column.levels)[k - columns.index(column)]
-        texts = cells.convert_dtypes().astype("string")  # codes such as 1 or 1.0
-        cells = (texts == level).fillna(False)
+        cells = (level_texts(cells) == level).fillna(False)
     numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers

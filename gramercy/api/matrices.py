@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.api.habits import HABITS
 from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -198,18 +199,83 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         -------
         DataFrame
             ``row``, ``column``, ``estimate``, ``standard_error``, ``lower``, ``upper`` and
-            ``caveat``, the kinds of the caveats of both columns.
+            ``caveat``, the kinds of the caveats of both columns; of correlations also ``p_value``
+            and ``adjusted``, see `pvalues` and `discoveries`.
         """
         i, j = np.triu_indices(len(self))
         labels = self.index.to_numpy(dtype=object)
         bounds = zip(("lower", "upper"), self.interval(level, target), strict=True)
         estimate = self._frame(self._entries.estimate)
         frames = {"estimate": estimate, "standard_error": self.standard_error, **dict(bounds)}
+        if self._entries.tail is not None:
+            frames |= {"p_value": self.pvalues, "adjusted": self._adjusted}
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         kinds = self.caveats.to_numpy()
         caveat = ["; ".join(_each_once(pair)) for pair in zip(kinds[i], kinds[j], strict=True)]
         found = {"row": labels[i], "column": labels[j], **numbers}
         return pd.DataFrame({**found, "caveat": pd.Series(caveat, dtype="str")})
+
+    @property
+    def pvalues(self) -> pd.DataFrame:
+        """Two-sided p-values of no correlation, which agree with the intervals for the population.
+
+        So they contain noise, sampling and what clipping may have moved: a p-value is below 0.05
+        where `interval` excludes 0. NaN on the diagonal, and where a correlation is not estimable.
+
+        Raises
+        ------
+        RequestError
+            If these are not correlations or partial correlations.
+        """
+        if self._entries.tail is None:
+            raise families.ANALYSIS(
+                "Only correlations have p-values.",
+                "Use .correlation.pvalues: a covariance is 0 where its correlation is.",
+            )
+        known = self._entries.estimable & ~np.eye(len(self), dtype=bool)
+        return self._plain(np.where(known, self._entries.tail(), np.nan))
+
+    def discoveries(self, rate: float = 0.05) -> pd.DataFrame:
+        """The pairs of columns that are correlated, at a false discovery rate, the surest first.
+
+        By the procedure of Benjamini and Hochberg (1995), which is valid for independent tests, and
+        in practice for most others. A pair that is not estimable counts as tested and not found.
+        Those of correlations without folds are the edges of the estimator ``discoveries``. That of
+        partial correlations is for sparse graphs, and with folds it shares variances between pairs.
+
+        Parameters
+        ----------
+        rate
+            Upper bound on the expected share of false pairs among those that are found.
+
+        Returns
+        -------
+        DataFrame
+            The lines of `listed` whose ``adjusted`` is at most `rate`.
+
+        Raises
+        ------
+        RequestError
+            If these are not correlations or partial correlations.
+        """
+        self.pvalues  # noqa: B018  raises
+        listed = self.listed()
+        found = listed[listed["adjusted"] <= rate]
+        return found.sort_values("p_value", kind="stable", ignore_index=True)
+
+    @property
+    def _adjusted(self) -> pd.DataFrame:
+        """The least false discovery rate at which each pair is found; NaN as of `pvalues`."""
+        import scipy
+
+        pairs, adjusted = np.triu_indices(len(self), 1), self.pvalues
+        tails = adjusted.to_numpy()[pairs]
+        found = np.full((len(self),) * 2, np.nan)
+        if tails.size:
+            tests = np.where(np.isnan(tails), 1.0, tails)
+            least = scipy.stats.false_discovery_control(tests)
+            found[pairs] = np.where(np.isnan(tails), np.nan, least)
+        return self._plain(found)
 
     def plot(self) -> Picture:
         """A heat map, with names and values on hover; unknown entries are grey.
@@ -396,6 +462,16 @@ class ReleaseMatrices(ABC):
         self._entries: dict[str, Entries] = {}
         self._caveats: Caveats | None = None
         self._warned = False
+
+    if not TYPE_CHECKING:  # so that type checkers know the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """An error that says what a name from another package is called here."""
+            if name not in HABITS:
+                return object.__getattribute__(self, name)  # raises what was raised before
+            raise families.UNKNOWN_NAME(
+                "There is no .{name} here.", "{instead}", name=name, instead=HABITS[name]
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: errors are computed again when they are needed."""

@@ -159,7 +159,7 @@ def _numbers(cells: pd.Series, dates: DayCells | None = None) -> Array:
     return numbers
 
 
-def _texts(cells: pd.Series) -> pd.Series:
+def level_texts(cells: pd.Series) -> pd.Series:
     """Cells as levels are written: 1 for 1.0, and true for a truth value."""
     plain = cells.convert_dtypes()
     texts = plain.astype("string").map(nfc, na_action="ignore").astype("string")
@@ -168,14 +168,14 @@ def _texts(cells: pd.Series) -> pd.Series:
 
 def _is_level(cells: pd.Series, level: str) -> Array:
     """Whether cells have a level, by its name; NaN where they are missing."""
-    texts = _texts(cells)
+    texts = level_texts(cells)
     return np.where(texts.isna(), np.nan, (texts == level).fillna(False).astype(np.float64))
 
 
 def _level_numbers(cells: pd.Series, column: LevelsFacts) -> NDArray[np.int64]:
     """The number of every cell's level; -1, with a warning, where it is not a level."""
     names = level_names(column.levels)
-    texts = _texts(cells)
+    texts = level_texts(cells)
     if not any(isinstance(each, str) for each in column.levels):
         numbers = pd.to_numeric(texts, errors="coerce")
         found = pd.Index([float(each) for each in column.levels]).get_indexer(numbers)

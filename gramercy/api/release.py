@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, shortened
 from gramercy.api.steps import StepsRelease
+from gramercy.api.tables import SummaryFrame
 from gramercy.archive.bundles.bundle_kinds import (
     PAGE,
     ReleaseBundle,
@@ -35,11 +36,14 @@ from gramercy.archive.seal.signing import key_id
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
+from gramercy.schemas.cells import DayCells
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
-from gramercy.schemas.facts import CumulativeFacts, EarlierStep, GuaranteeFacts
+from gramercy.schemas.facts import ColumnFacts, CumulativeFacts, EarlierStep, GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
+
+_OF_QUANTILES = ("value", "lower", "upper")
 
 
 class Release(ReleaseAnalyses):
@@ -221,16 +225,21 @@ class Release(ReleaseAnalyses):
         return with_units_of_inputs(found, self.manifest.columns, ("lower", "upper"))
 
     def quantiles(
-        self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), level: float = 0.95
+        self,
+        q: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+        level: float = 0.95,
+        columns: str | Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Quantiles of every numeric column, of the cells that are present.
+        """Quantiles of numeric columns, of the cells that are present.
 
         Parameters
         ----------
-        at
-            Probabilities, between 0 and 1.
+        q
+            Probabilities, between 0 and 1; 0.5 is the median.
         level
             Confidence level of each interval, greater than 0.5 and less than 1.
+        columns
+            Names of columns; all numeric ones by default.
 
         Returns
         -------
@@ -238,26 +247,40 @@ class Release(ReleaseAnalyses):
             ``column``, ``probability``, ``value``, ``lower`` and ``upper``. See
             `estimators.marginals` for what the intervals cover. Those of a derived column such as
             ``log1p(income)``, if income is not released, also in the units of income
-            (``in_units_of``): ``back_value``, ``back_lower`` and ``back_upper``.
+            (``in_units_of``): ``back_value``, ``back_lower`` and ``back_upper``. Numbers that stand
+            for dates are shown as dates, and stay numbers.
 
         Raises
         ------
         RequestError
-            If the release publishes no histograms, or a number is out of range.
+            If the release publishes no histograms, a number is out of range, or a column is not
+            numeric.
         """
         from gramercy.estimators.derived_columns import with_units_of_inputs
         from gramercy.estimators.released_table import ReleasedTable
 
         self._needs_marginals()
-        are_probabilities = False
+        are_probabilities, probabilities = False, (q,) if isinstance(q, float | str) else q
         with contextlib.suppress(TypeError):  # a name of a column, for example
-            are_probabilities = all(0 < each < 1 for each in at)
+            are_probabilities = all(0 < each < 1 for each in probabilities)
         if not are_probabilities:
-            raise families.ANALYSIS("'at' must be numbers between 0 and 1.", "0.5 is the median.")
+            raise families.ANALYSIS("'q' must be numbers between 0 and 1.", "0.5 is the median.")
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        found = ReleasedTable(self._bundle.evidence).quantiles(at, level)
-        return with_units_of_inputs(found, self.manifest.columns, ("value", "lower", "upper"))
+        facts = [each for each in self.manifest.columns if isinstance(each, ColumnFacts)]
+        names = [each.name for each in facts]
+        wanted = names if columns is None else [columns] if isinstance(columns, str) else columns
+        if unknown := [each for each in wanted if each not in names]:
+            raise families.UNKNOWN_NAME(
+                "'{column}' is not a numeric column.",
+                "Numeric columns, most similar first: {known}.",
+                column=str(unknown[0]),
+                known=most_similar_first(str(unknown[0]), names),
+            )
+        found = ReleasedTable(self._bundle.evidence).quantiles(probabilities, level)
+        found = found[found["column"].isin(wanted)].reset_index(drop=True)
+        found = with_units_of_inputs(found, self.manifest.columns, _OF_QUANTILES)
+        return _shown_as_dates(found, {each.name: each.dates for each in facts if each.dates})
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.
@@ -524,3 +547,15 @@ class Release(ReleaseAnalyses):
             withdrawn = f"; withdrawn: {self.withdrawn}" if self.withdrawn else ""
         epsilon, delta = f"epsilon={guarantee.epsilon:g}", f"delta={guarantee.delta:g}"
         return f"<Release {self.id}: {epsilon}, {delta}, mu={guarantee.mu:.4g}{withdrawn}>"
+
+
+def _shown_as_dates(quantiles: pd.DataFrame, units: Mapping[str, DayCells]) -> pd.DataFrame:
+    """The same numbers, shown as dates in the columns that have such units."""
+    if not quantiles["column"].isin([*units]).any():
+        return quantiles
+    texts = quantiles.astype(object)
+    for name, unit in units.items():
+        lines = quantiles["column"] == name
+        for value in _OF_QUANTILES:
+            texts.loc[lines, value] = quantiles.loc[lines, value].map(unit.in_words)
+    return SummaryFrame(quantiles, texts)

@@ -328,8 +328,8 @@ def test_invalid_estimate_is_refused_with_a_hint(release: Release) -> None:
         with raises(families.ESTIMATE, estimator=name) as raised:
             release.estimate(name)
         assert call in raised.value.facts["call"]
-    with raises(families.ESTIMATE, name="glasso") as raised:
-        release.estimate("glasso")
+    with raises(families.ESTIMATE, name="graphical") as raised:
+        release.estimate("graphical")
     assert raised.value.facts["known"][0] == "graphical-lasso"
     with raises(families.VALUE, key="penalty", bound=0):
         release.estimate("ridge", penalty=-1.0)

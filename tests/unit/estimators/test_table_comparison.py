@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -152,11 +153,27 @@ def tailed(seed: int, rows: int) -> NDArray[np.float64]:
 LIMITS = [(-300.0, 300.0)] * 2 + [(0.0, 5000.0), (0.0, 500.0)] + [(-20.0, 20.0)] * 2
 
 
-def years(table: NDArray[np.float64], seed: int) -> dict[str, Evidence]:
+def skewed(seed: int, rows: int) -> NDArray[np.float64]:
+    """Incomes with zeros, gamma and Pareto columns, counts, and a plain one."""
+    stream = np.random.default_rng(seed)
+    base = 0.6 * stream.normal(size=rows)
+    income = np.where(stream.random(rows) < 0.3, 0.0, np.exp(base + stream.normal(size=rows) + 9))
+    few = stream.gamma(0.3, 50.0, rows) * np.exp(base)
+    pareto = 10 * stream.random(rows) ** (-1 / 2.2)
+    counts = stream.poisson(2.0 * np.exp(base))
+    return np.column_stack([income, few, pareto, counts, 10 * base + stream.normal(50, 8, rows)])
+
+
+OF_SKEWED = [(0.0, 2e6), (0.0, 5000.0), (0.0, 1e4), (0.0, 100.0), (0.0, 100.0)]
+
+
+def years(
+    table: NDArray[np.float64], seed: int, limits: Sequence[tuple[float, float]] = LIMITS
+) -> dict[str, Evidence]:
     """A release with private constants of each quarter of the rows."""
     quarters = np.split(table, 4)
     releases = [
-        privately_scaled(each, LIMITS, 1.0, 10 * seed + k) for k, each in enumerate(quarters)
+        privately_scaled(each, limits, 1.0, 10 * seed + k) for k, each in enumerate(quarters)
     ]
     return {str(2020 + k): each for k, each in enumerate(releases)}
 
@@ -170,6 +187,20 @@ def test_a_table_that_is_split_at_random_has_not_changed() -> None:
     assert tested.size > 60
     assert (tested < 0.001).sum() <= 1
     assert (tested < 0.05).mean() <= 0.06
+
+
+@pytest.mark.slow
+def test_years_of_skewed_columns_have_not_changed() -> None:
+    """Every release clamps at bounds of its own, which `over_time` and `differences` know."""
+    for seed in range(3):
+        releases = years(skewed(seed + 40, 32_000), seed, OF_SKEWED)
+        assert {each.columns for each in releases.values()} > {releases["2020"].columns}
+        first, second, *_ = releases.values()
+        found = differences(first, second).dropna(subset=["p_value"])
+        assert len(found) > 10
+        assert found["p_value"].min() > 0.01
+        assert ((found["lower"] <= 0) & (found["upper"] >= 0)).all()
+        assert over_time(releases).changes["p_value"].min() > 0.01
 
 
 def test_changes_of_several_errors_are_found_next_to_tails() -> None:

@@ -1,0 +1,198 @@
+"""What analysts know from other packages: names, p-values, levels and dates in their own types."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from gramercy.api.groups import Groups
+from gramercy.api.habits import HABITS, estimator_name
+from gramercy.api.release import Release
+from gramercy.estimators import registry
+from gramercy.schemas import families
+from tests.support.factories import home_at, run_pipeline, write_request
+from tests.support.problems import raises
+
+ROWS = 3000
+COLUMNS = {
+    "x": {"lower": 0.0, "upper": 100.0},
+    "y": {"lower": -40.0, "upper": 80.0},
+    "start": {"lower": "2020-01-01", "upper": "2020-12-31", "unit": "days since 1970-01-01"},
+    "grade": {"levels": [1, 2]},
+    "smoker": {"levels": [True, False]},
+    "ward": {"levels": ["a", "b"]},
+}
+
+
+def write_table(path: Path) -> None:
+    rng = np.random.default_rng(5)
+    grade, smoker = rng.choice([1, 2], ROWS, p=[0.6, 0.4]), rng.random(ROWS) < 0.4
+    x = rng.normal(50 + 6 * (grade == 2), 10)
+    days = pd.to_timedelta(rng.integers(0, 365, ROWS), "D")
+    table = {
+        "x": x,
+        "y": 0.3 * x + rng.normal(0, 8, ROWS),
+        "start": (pd.Timestamp("2020-01-01") + days).strftime("%Y-%m-%d"),
+        "grade": pd.Series(grade, dtype="Int64").mask(rng.random(ROWS) < 0.05),
+        "smoker": np.where(smoker, "yes", "no"),
+        "ward": rng.choice(["a", "b"], ROWS),
+    }
+    pd.DataFrame(table).to_csv(path, index=False)
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Release]:
+    """Of one table, by a column of numbers and by one of truth values."""
+    folder = tmp_path_factory.mktemp("habits")
+    write_table(folder / "table.csv")
+    mechanism = {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6}
+    budget = {"epsilon": 40.0, "delta": 1e-5, "per": "lifetime"}
+    facts = {"rows": ROWS, "columns": COLUMNS, "intercept": True, "budget": budget}
+    request = {"mechanism": mechanism, "scaling": "private"}
+    request |= {"estimates": [{"name": "graphical-lasso"}]}
+    with home_at(folder / "home") as home:
+        for version, by in (("v1", "grade"), ("v2", "smoker")):
+            run_pipeline(
+                write_request(folder, request={**request, "version": version, "by": by}, **facts)
+            )
+        catalogue = gramercy.open(home / "archive")
+        return [catalogue[each] for each in catalogue.history("toy").index]
+
+
+@pytest.fixture
+def graded(releases: list[Release]) -> Release:
+    return releases[0]
+
+
+@pytest.fixture
+def smoking(releases: list[Release]) -> Release:
+    return releases[1]
+
+
+@pytest.mark.parametrize("kind", ["correlation", "partial_correlation"])
+def test_p_values_agree_with_intervals(graded: Release, kind: str) -> None:
+    matrix = getattr(graded, kind)
+    for level in (0.6, 0.95, 0.999):
+        listed = matrix.listed(level)
+        pairs = listed[(listed["row"] != listed["column"]) & listed["estimate"].notna()]
+        excludes = (pairs["lower"] > 0) | (pairs["upper"] < 0)
+        close = np.isclose(pairs["p_value"], 1 - level, rtol=1e-6)
+        assert (excludes == (pairs["p_value"] < 1 - level))[~close].all()
+    assert listed.loc[listed["row"] == listed["column"], "p_value"].isna().all()
+    found = matrix.discoveries().set_index(["row", "column"])
+    assert found.loc[("x", "y"), "p_value"] == matrix.pvalues.loc["x", "y"] < 1e-6
+    assert (matrix.discoveries(0.2)["adjusted"] <= 0.2).all()
+
+
+def test_p_values_of_correlations_are_those_of_the_estimator(graded: Release) -> None:
+    edges = graded.estimate("discoveries", of="correlation")
+    found = graded.correlation.discoveries(edges.rate)
+    expected = {frozenset(each) for each in edges.to_networkx().edges}
+    assert {frozenset(each) for each in found[["row", "column"]].to_numpy()} == expected
+    matrices = edges.estimate_.matrices
+    listed = graded.correlation.listed().dropna().set_index(["row", "column"])
+    names = graded.names
+    for (row, column), line in listed.iterrows():
+        at = names.index(row), names.index(column)
+        assert line["p_value"] == pytest.approx(matrices["p_values"][at])
+        assert line["adjusted"] == pytest.approx(matrices["adjusted"][at])
+
+
+def test_covariances_have_no_p_values(graded: Release) -> None:
+    assert "p_value" not in graded.covariance.listed()
+    with raises(families.ANALYSIS):
+        _ = graded.covariance.pvalues
+    with raises(families.ANALYSIS):
+        graded.covariance.discoveries()
+
+
+def test_quantiles_of_chosen_columns_show_dates(graded: Release) -> None:
+    found = graded.quantiles(0.5, columns="start")
+    assert found["value"].iloc[0] == pytest.approx(18444, abs=10)
+    assert "2020-0" in repr(found)
+    assert list(graded.quantiles([0.1, 0.9], columns=["y", "x"])["column"]) == ["x", "x", "y", "y"]
+    assert len(graded.quantiles()) == 15
+    assert len(graded.describe().quantiles) == 15
+    with raises(families.UNKNOWN_NAME, column="ward"):
+        graded.quantiles(columns=["ward"])
+
+
+def test_groups_are_found_by_their_own_type(graded: Release, smoking: Release) -> None:
+    by_grade, by_smoking = graded.groups, smoking.groups
+    for level in (1, 1.0, np.int64(1)):
+        assert by_grade[level] is by_grade["1"]
+    assert by_smoking[True] is by_smoking[np.True_] is by_smoking["true"]
+    assert by_grade["other"].group == "(other)"
+    pd.testing.assert_frame_equal(
+        by_grade.compare(1, 2).table(), by_grade.compare("1", "2").table()
+    )
+    for groups, name in ((by_grade, 3), (by_grade, True), (by_smoking, 1)):
+        with raises(families.UNKNOWN_NAME):
+            groups[name]
+
+
+def test_groups_change_where_their_means_do(graded: Release) -> None:
+    changes = graded.groups.changes()
+    first = changes.iloc[0]
+    assert (first["kind"], first["column"], first["groups"]) == ("mean", "x", 2)
+    assert first["p_value"] < 1e-6
+    with raises(families.ESTIMATE):
+        Groups("toy", {}).changes()
+
+
+def test_differences_of_means_have_effect_sizes(graded: Release) -> None:
+    table = graded.groups.compare(2, 1).table().set_index(["kind", "column"])
+    assert table.loc[("mean", "x"), "cohens_d"].item() == pytest.approx(0.6, abs=0.15)
+    assert table.loc[[("mean", "ward=a")], "cohens_d"].isna().all()
+    assert table.loc["correlation", "cohens_d"].isna().all()
+
+
+def test_synthetic_cells_have_their_own_types(smoking: Release, graded: Release) -> None:
+    rows = smoking.synthesize(500)
+    kinds = {name: str(kind) for name, kind in rows.dtypes.items()}
+    assert kinds == {
+        "x": "float64",
+        "y": "float64",
+        "start": "datetime64[us]",
+        "grade": "Int64",
+        "ward": "str",
+    }
+    assert set(rows["grade"].dropna()) == {1, 2}
+    assert rows["start"].between("2020-01-01", "2020-12-31").all()
+    assert set(graded.synthesize(50)["smoker"].dropna().unique()) == {True, False}
+    fitted = smoking.groups.classifier()
+    assert fitted.scores(rows.dropna()).notna().all(axis=None)
+    assert graded.regression("y ~ x + smoker").predict(graded.synthesize(20)).notna().any()
+
+
+def test_estimates_are_found_by_any_sensible_name(graded: Release) -> None:
+    expected = graded.estimates["graphical-lasso"]
+    for name in ("glasso", "graphical_lasso", "Graphical Lasso", "GLASSO"):
+        assert graded.estimates[name] is expected
+        assert graded.graph(name).number_of_nodes() == len(graded.names)
+    assert graded.estimate("Graphical Lasso", penalty=0.1).penalty == 0.1
+    for name, call in (("ols", "regression"), ("principal components", "pca")):
+        with raises(families.ESTIMATE, estimator=call):
+            graded.estimate(name)
+    with raises(families.ESTIMATE, name="cov") as refused:
+        graded.estimate("cov")
+    assert HABITS["cov"] in str(refused.value)
+    assert all(estimator_name(name) == name for name in registry)
+
+
+def test_names_from_other_packages_are_explained(graded: Release) -> None:
+    owners = (graded, graded.groups[1])
+    for owner in owners:
+        for name in HABITS:
+            assert not hasattr(type(owner), name)
+            assert not hasattr(owner, name)
+            with raises(families.UNKNOWN_NAME, name=name):
+                getattr(owner, name)
+    with pytest.raises(AttributeError):
+        _ = graded.unheard_of
+    assert pickle.loads(pickle.dumps(graded)).id == graded.id
