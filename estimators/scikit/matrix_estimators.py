@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,11 @@ from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gramercy.common.graphs import Graph
 
 Array = NDArray[np.float64]
 
@@ -229,10 +234,15 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return pd.DataFrame(matrix, index=self._names, columns=self._names)
 
-    def plot(self) -> Picture:
-        """A picture of the graph: see `to_networkx`, which raises if there is none."""
-        picture: Picture = self.to_networkx().plot()
-        return picture
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph: see `Graph.plot`, and `to_networkx`, which raises if there is none."""
+        graph: Graph = self.to_networkx()
+        return graph.plot(ax)
+
+    def picture(self) -> Picture:
+        """A picture of the graph with names on hover; raises as `to_networkx`."""
+        graph: Graph = self.to_networkx()
+        return graph.picture()
 
     def to_csv(self, path: str | Path) -> None:
         """Write `to_pandas` as CSV with 17 digits, which preserves every number exactly.

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.notebook import html_table
+from gramercy.common.plotting import forest, with_words
 from gramercy.estimators.table_comparison import CORRELATION, DEVIATION, MEAN, differences
 from gramercy.schemas import wordings
 
@@ -40,7 +41,7 @@ class Comparison:
     ) -> None:
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        self.first, self.second = first, second
+        self.first, self.second, self.level = first, second, level
         self._table = differences(*evidence, level)
 
     def table(self) -> pd.DataFrame:
@@ -80,12 +81,12 @@ class Comparison:
         MissingPackages
             If matplotlib is not installed.
         """
-        from gramercy.common.plotting import forest
-
         table = self._table[self._table["kind"] == CORRELATION]
         shown = table.sort_values("p_value", kind="stable").head(pairs)
         labels = [f"{a}, {b}" for a, b in shown[["column", "other"]].to_numpy()]
-        return forest(shown[["difference", "lower", "upper"]].to_numpy().T, labels, ax)
+        drawn = forest(shown[["difference", "lower", "upper"]].to_numpy().T, labels, ax)
+        title = f"Correlations that differ most: {self.first} minus {self.second}"
+        return with_words(drawn, title, f"difference, with {100 * self.level:g} % interval")
 
     def _repr_html_(self) -> str:
         found = self.discoveries().set_index("column")

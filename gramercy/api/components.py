@@ -9,7 +9,7 @@ import pandas as pd
 
 from gramercy.api.notebook import html_table
 from gramercy.api.own_rows import OwnRows
-from gramercy.common.plotting import axes, draws
+from gramercy.common.plotting import axes, draws, scree
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
@@ -153,15 +153,10 @@ class ComponentsResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Scree plot: released eigenvalues, and the band in which they may be noise alone."""
         drawn = axes(ax)
-        order = np.arange(1, len(self.eigenvalues) + 1)
-        released = self.eigenvalues["eigenvalue"]
-        drawn.axhspan(
-            min(-self.noise_edge, 0.0), self.noise_edge, color="0.85", label="noise (95 %)"
-        )
-        drawn.plot(order, released, "o-", label="as released")
-        drawn.plot(order, self.eigenvalues["corrected"], "x", label="corrected for noise")
-        drawn.set(xlabel="component", ylabel="eigenvalue", xticks=order[:: 1 + len(order) // 20])
-        drawn.legend()
+        released, corrected = self.eigenvalues["eigenvalue"], self.eigenvalues["corrected"]
+        scree(released.to_numpy(), corrected.to_numpy(), self.noise_edge, drawn)
+        words = f"{self.n_components} of {len(released)} components are above the noise"
+        drawn.set_title(words, loc="left", fontsize="medium")
         return drawn
 
     def _matrix(self, value: str) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses, analysis
 from gramercy.api.estimates import Named
+from gramercy.api.frames import SCALES, Frame, chosen, in_range
 from gramercy.api.notebook import html_list, html_table
 from gramercy.api.own_rows import level_texts
+from gramercy.common.plotting import forest, with_words
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import wordings
 from gramercy.schemas.column import level_names, level_text
@@ -21,10 +23,72 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import OTHER, ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from gramercy.api.comparison import Comparison
+    from gramercy.api.matrices import MeasuredColumn
     from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
     from gramercy.estimators import Estimate
     from gramercy.schemas.manifest import ReleaseManifest
+
+
+class MeansByGroup(Frame):
+    """The mean of every column in every group: one line for each group.
+
+    Parameters
+    ----------
+    means
+        The means by group.
+    """
+
+    def __init__(self, means: Mapping[str, MeasuredColumn]) -> None:
+        super().__init__(pd.DataFrame({name: pd.Series(each) for name, each in means.items()}).T)
+        object.__setattr__(self, "_means", dict(means))
+
+    def plot(
+        self,
+        columns: Sequence[str] | str | None = None,
+        ax: Axes | None = None,
+        level: float = 0.95,
+    ) -> Axes:
+        """Draw the means with their intervals, a colour for each group.
+
+        One column is drawn in its own unit, one group a line; several by their positions in the
+        ranges of their columns.
+
+        Parameters
+        ----------
+        columns
+            A column, or several; None for all of them.
+        ax
+            Axes to draw on; None for a new figure.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        MissingPackages
+            If matplotlib is not installed.
+        RequestError
+            If a column does not exist, or the level is out of range.
+        """
+        known = list(self.columns)
+        wanted = [columns] if isinstance(columns, str) else known if columns is None else columns
+        places = [known.index(chosen(each, known)) for each in wanted]
+        listed = [each.listed(level) for each in self._means.values()]
+        parts = [each[["estimate", "lower", "upper"]].to_numpy().T[:, places] for each in listed]
+        numbers = np.stack(parts, axis=2)
+        hollow = np.stack([each["caveat"].to_numpy()[places] != "" for each in listed], axis=1)
+        title = f"Means by group, with {100 * level:g} % intervals"
+        if len(places) == 1:
+            drawn = forest(numbers[:, 0], list(self.index), ax, hollow[0])
+            return with_words(drawn, title, f"mean of {wanted[0]}")
+        own = [each.facts_of_columns for each in self._means.values()]
+        for k, facts in enumerate(own):
+            numbers[..., k] = in_range(numbers[..., k], [facts[at] for at in places], "mean")
+        drawn = forest(numbers, list(wanted), ax, hollow, series=list(map(str, self.index)))
+        drawn.xaxis.set_major_formatter("{x:g} %")
+        return with_words(drawn, title, f"mean, {SCALES['mean']}")
 
 
 class GroupRelease(ReleaseAnalyses):
@@ -114,9 +178,9 @@ class Groups(Named[GroupRelease]):
         return table.assign(share=table["rows"] / total).rename_axis("group")
 
     @property
-    def means(self) -> pd.DataFrame:
+    def means(self) -> MeansByGroup:
         """The mean of every column in every group; see `ReleaseMatrices.means`."""
-        return pd.DataFrame({name: pd.Series(group.means) for name, group in self.items()}).T
+        return MeansByGroup({name: group.means for name, group in self.items()})
 
     def compare(self, first: str | float, second: str | float, level: float = 0.95) -> Comparison:
         """Compare the means, standard deviations and correlations of two groups.

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.api.frames import Frame, Quantity, in_ranges
 from gramercy.api.habits import HABITS
-from gramercy.common.plotting import Picture
+from gramercy.common.plotting import Picture, draws, forest, matrix, with_words
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError, UnitRows
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +143,7 @@ class WithErrors:
         return self._plain(np.where(self._entries.estimable, values, np.nan))
 
 
-class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
+class Measured(WithErrors, Frame):
     """A symmetric matrix as a DataFrame, with the error of every entry.
 
     The squared error is the sum of two variances: that of the noise added for privacy, from its
@@ -158,6 +160,8 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         Names of the q columns.
     entries, kinds
         Compute the errors, and the kinds of caveats by column, when they are first needed.
+    quantity
+        What the entries are, such as ``correlation``.
 
     Examples
     --------
@@ -176,16 +180,11 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         names: Sequence[str],
         entries: Callable[[], Entries],
         kinds: Callable[[], Mapping[str, str]],
+        quantity: str,
     ) -> None:
         super().__init__(np.array(matrix), index=list(names), columns=list(names))
         self._keep(entries, kinds)
-
-    @property
-    def _constructor(self) -> Any:
-        return pd.DataFrame
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pd.DataFrame, (self.to_numpy(), self.index, self.columns)
+        object.__setattr__(self, "_quantity", quantity.replace("-", " "))
 
     def listed(self, level: float = 0.95, target: Target = "population") -> pd.DataFrame:
         """One row per pair of columns, including each column with itself.
@@ -277,23 +276,36 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
             found[pairs] = np.where(np.isnan(tails), np.nan, least)
         return self._plain(found)
 
-    def plot(self) -> Picture:
-        """A heat map, with names and values on hover; unknown entries are grey.
+    @draws
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a heat map; unknown entries are grey, and uncertain ones hatched.
 
-        Correlations of which the table's own value may be off by more than 0.12 are hatched, and
-        grey among more than 64 columns. See `plot_intervals`. For a figure of matplotlib,
-        ``imshow`` draws the same data frame.
+        A correlation is uncertain if the table's own value may be off by more than 0.12: see
+        `plot_intervals`. `picture` shows every value on hover.
+        """
+        values, uncertain = self._known_and_uncertain()
+        drawn = matrix(values, [str(name) for name in self.index], uncertain, ax)
+        return with_words(drawn, self._quantity.capitalize())
+
+    def picture(self) -> Picture:
+        """A heat map for notebooks and pages, with names and values on hover, drawn as by `plot`.
+
+        Uncertain entries are grey among more than 64 columns.
 
         Raises
         ------
         MissingPackages
             If the packages that draw are not installed.
         """
-        values = self._frame(self._entries.estimate).to_numpy()
+        values, uncertain = self._known_and_uncertain()
+        return Picture.of_matrix(values, [str(name) for name in self.index], uncertain)
+
+    def _known_and_uncertain(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The entries, NaN where unknown, and which of them are uncertain correlations."""
         lower, upper = self._entries.interval(0.95, "table")
         correlations = bool((self._entries.estimate.diagonal() == 1).all())
-        uncertain = correlations & ((upper - lower) / 2 > _WIDE)
-        return Picture.of_matrix(values, [str(name) for name in self.index], uncertain)
+        values = self._frame(self._entries.estimate).to_numpy()
+        return values, correlations & ((upper - lower) / 2 > _WIDE)
 
     def plot_intervals(
         self,
@@ -320,15 +332,15 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         MissingPackages
             If matplotlib is not installed.
         """
-        from gramercy.common.plotting import forest
-
         listed = self.listed(level, target)
         listed = listed[listed["row"] != listed["column"]]
         order = listed["estimate"].abs().sort_values(ascending=False, kind="stable").index
         listed = listed.loc[order[:pairs]]
         numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
         labels = [f"{a}, {b}" for a, b in listed[["row", "column"]].to_numpy()]
-        return forest(numbers, labels, ax, list(listed["caveat"] != ""))
+        drawn = forest(numbers, labels, ax, list(listed["caveat"] != ""))
+        words = f"the {len(labels)} largest\nwith {100 * level:g} % intervals of the {target}"
+        return with_words(drawn, f"{self._quantity.capitalize()}: {words}", self._quantity)
 
     def _plain(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.index, columns=self.columns)
@@ -347,6 +359,10 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         Names of the q columns.
     entries, kinds
         The errors, and the kinds of caveats by column.
+    quantity
+        ``mean`` or ``standard deviation``.
+    facts
+        The public facts of the columns.
     """
 
     def __init__(
@@ -355,9 +371,13 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         names: Sequence[str],
         entries: Callable[[], Entries],
         kinds: Callable[[], Mapping[str, str]],
+        quantity: Quantity,
+        facts: Sequence[ColumnFacts | LevelsFacts | None],
     ) -> None:
         super().__init__(np.array(values), index=list(names))
         self._keep(entries, kinds)
+        object.__setattr__(self, "_quantity", quantity)
+        object.__setattr__(self, "_facts", facts)
 
     @property
     def _constructor(self) -> Any:
@@ -401,43 +421,36 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
 
     def plot(
         self, ax: Axes | None = None, level: float = 0.95, target: Target = "population"
-    ) -> Sequence[Axes]:
-        """Draw a forest plot: the interval of each column, in its own unit.
+    ) -> Axes:
+        """Draw the intervals of all columns on one scale, and write them in the columns' units.
 
+        The scale is the position of a mean in the range of its column, which the release states, or
+        the share of the range that a standard deviation is; of a level, the share of the rows.
         Columns with caveats are hollow, and their kinds follow their names.
 
         Parameters
         ----------
         ax
-            Axes to draw all columns on; None for a new figure with axes for each column.
+            Axes to draw on; None for a new figure.
         level, target
             See `interval`.
-
-        Returns
-        -------
-        sequence of Axes
-            One for each column, or `ax` alone.
 
         Raises
         ------
         MissingPackages
             If matplotlib is not installed.
+        RequestError
+            If `level` or `target` is out of range.
         """
-        from gramercy.common.plotting import forest, stacked_axes
-
+        words = f"{100 * level:g} % intervals of the {target}"
         listed = self.listed(level, target)
-        numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
-        marked = list(listed["caveat"] != "")
-        labels = [
-            f"{name}\n{kind}" if kind else str(name) for name, kind in listed["caveat"].items()
-        ]
-        if ax is not None:
-            return [forest(numbers, labels, ax, marked)]
-        separate = stacked_axes(len(self), 6.0, min(40.0, 0.65 * len(self) + 0.4))
-        return [
-            forest(numbers[:, k : k + 1], [labels[k]], each, [marked[k]])
-            for k, each in enumerate(separate)
-        ]
+        return in_ranges(listed, self.facts_of_columns, self._quantity, words, ax)
+
+    @property
+    def facts_of_columns(self) -> Sequence[ColumnFacts | LevelsFacts | None]:
+        """The public facts of each of the columns."""
+        facts: Sequence[ColumnFacts | LevelsFacts | None] = self._facts
+        return facts[len(facts) - len(self) :]  # without the intercept
 
     def _plain(self, values: NDArray[np.float64]) -> pd.Series:
         return pd.Series(values, index=self.index)
@@ -562,8 +575,9 @@ class ReleaseMatrices(ABC):
             If the release is a precision matrix.
         """
         self._needs_second_moment()
+        kind: EntryKind = "second moment"
         return Measured(
-            self._released, self.names, lambda: self._entries_of("second moment"), self._kinds
+            self._released, self.names, lambda: self._entries_of(kind), self._kinds, kind
         )
 
     @property
@@ -580,7 +594,7 @@ class ReleaseMatrices(ABC):
         RequestError
             If the release is a precision matrix, has no intercept, or is of unit rows.
         """
-        return self._in_own_units("means")
+        return self._in_own_units("mean")
 
     @property
     def standard_deviations(self) -> MeasuredColumn:
@@ -588,7 +602,7 @@ class ReleaseMatrices(ABC):
 
         For clipped rows and missing cells see `means`, which raises in the same cases.
         """
-        return self._in_own_units("standard deviations")
+        return self._in_own_units("standard deviation")
 
     @property
     def covariance(self) -> Measured:
@@ -605,7 +619,9 @@ class ReleaseMatrices(ABC):
         units = self._warn_or_own_units()
         if units is None:
             return self._measured("covariance")
-        return self._labelled_entries(self._own_entries("covariance", units), units.names)
+        return self._labelled_entries(
+            self._own_entries("covariance", units), units.names, "covariance"
+        )
 
     @property
     def correlation(self) -> Measured:
@@ -622,7 +638,7 @@ class ReleaseMatrices(ABC):
         unknown = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
         unknown &= ~np.eye(len(unknown), dtype=bool)
         known = replace(entries, estimable=entries.estimable & ~unknown)
-        return self._labelled_entries(known, units.names)
+        return self._labelled_entries(known, units.names, "correlation")
 
     @property
     def partial_correlation(self) -> Measured:
@@ -648,17 +664,18 @@ class ReleaseMatrices(ABC):
             warnings.warn(str(wordings.unit_rows(self.id)), UnitRows, stacklevel=3)
         return table_units(evidence)
 
-    def _in_own_units(self, kind: str) -> MeasuredColumn:
+    def _in_own_units(self, quantity: Quantity) -> MeasuredColumn:
         from gramercy.estimators.table_units import table_units
 
         self._needs_second_moment()
         units = table_units(self.evidence)
         if units is None:
             raise wordings.no_own_units(self.id)
-        entries = self._own_entries(kind, units)
+        entries = self._own_entries(f"{quantity}s", units)
         values = np.where(entries.estimable, entries.estimate, np.nan)
         names = units.names[len(units.names) - len(values) :]  # without the intercept
-        return MeasuredColumn(values, names, lambda: entries, self._kinds)
+        facts = self.evidence.columns
+        return MeasuredColumn(values, names, lambda: entries, self._kinds, quantity, facts)
 
     def _own_entries(self, kind: str, units: TableUnits) -> Entries:
         """Entries in own units with their errors, computed once."""
@@ -682,10 +699,12 @@ class ReleaseMatrices(ABC):
         return self._entries[kind]
 
     def _measured(self, kind: EntryKind) -> Measured:
-        return self._labelled_entries(self._entries_of(kind), self.names)
+        return self._labelled_entries(self._entries_of(kind), self.names, kind)
 
-    def _labelled_entries(self, entries: Entries, names: Sequence[str]) -> Measured:
+    def _labelled_entries(
+        self, entries: Entries, names: Sequence[str], kind: EntryKind
+    ) -> Measured:
         """The matrix of these entries; if they have no intercept, its name is left out."""
         values = np.where(entries.estimable, entries.estimate, np.nan)
         own = names[len(names) - len(values) :]
-        return Measured(values, own, lambda: entries, self._kinds)
+        return Measured(values, own, lambda: entries, self._kinds, kind)

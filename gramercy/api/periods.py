@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gramercy.api.analyses import ReleaseAnalyses
+from gramercy.api.frames import NumbersOverTime
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.api.steps import StepsRelease
@@ -155,7 +156,7 @@ class Periods(Mapping[str, Release]):
         }
         return pd.DataFrame.from_dict(lines, orient="index").rename_axis("period")
 
-    def over_time(self, level: float = 0.95) -> pd.DataFrame:
+    def over_time(self, level: float = 0.95) -> NumbersOverTime:
         """Means, standard deviations and correlations of every period, in the columns' own units.
 
         Parameters
@@ -165,8 +166,9 @@ class Periods(Mapping[str, Release]):
 
         Returns
         -------
-        DataFrame
-            ``period``, ``kind`` (``mean``, of a level its share; ``standard deviation``;
+        NumbersOverTime
+            A DataFrame with a plot: ``period``, ``kind`` (``mean``, of a level its share;
+            ``standard deviation``;
             ``correlation``), ``column``, ``other``, ``estimate``, ``standard_error``, ``lower`` and
             ``upper``. NaN where noise hides a number.
 
@@ -175,7 +177,7 @@ class Periods(Mapping[str, Release]):
         RequestError
             If a release has no intercept or is of unit rows, or `level` is out of range.
         """
-        return self._numbers(level).series
+        return NumbersOverTime(self._numbers(level).series)
 
     def changes(self) -> pd.DataFrame:
         """Whether each number of `over_time` is the same in all periods.

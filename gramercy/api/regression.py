@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.own_rows import OwnRows
-from gramercy.common.plotting import axes, draws
+from gramercy.common.plotting import draws, forest, with_words
 from gramercy.estimators.regression import LinearRegression, inference
 from gramercy.schemas import wordings
 
@@ -203,17 +203,10 @@ class RegressionResult:
         They are in standard deviations of the outcome for one standard deviation of the regressor.
         """
         shown = self._tables["standardised"]
-        drawn = axes(ax, height=1 + 0.25 * len(shown))
-        places = np.arange(len(shown))[::-1]
-        estimate = shown["estimate"].to_numpy()
-        reach = [estimate - shown["lower"], shown["upper"] - estimate]
-        drawn.errorbar(estimate, places, xerr=reach, fmt="o", markersize=4, capsize=2)
-        drawn.axvline(0, linewidth=0.8, color="grey")
-        unknown = np.where(shown["estimate"].isna(), " (unknown)", "")
-        drawn.set_yticks(places, list(shown["term"] + unknown))
-        drawn.set_xlabel(f"standardised coefficient, {100 * self.level:g} % interval")
-        drawn.set_title(f"Regression of {self.outcome}")
-        return drawn
+        drawn = forest(shown[["estimate", "lower", "upper"]].to_numpy().T, list(shown["term"]), ax)
+        scale = f"standard deviations of {self.outcome} for one of the term"
+        words = f"{100 * self.level:g} % intervals"
+        return with_words(drawn, f"Regression of {self.outcome}, with {words}", scale)
 
     def __repr__(self) -> str:
         return repr(self.summary())

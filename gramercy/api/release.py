@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import EstimateFrames, Estimates
+from gramercy.api.frames import Histograms, Quantiles
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, shortened
 from gramercy.api.steps import StepsRelease
@@ -200,12 +201,13 @@ class Release(ReleaseAnalyses):
         return self._labelled(self._bundle.denoised)
 
     @property
-    def marginals(self) -> pd.DataFrame:
+    def marginals(self) -> Histograms:
         """The published histogram of every column, one line for each bin.
 
         Returns
         -------
-        DataFrame
+        Histograms
+            A DataFrame; ``.plot(column)`` draws it.
             ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing
             cells and for cells of no declared level), ``count`` with its noise, and ``share`` of
             the rows, or of persons, with its ``standard_error`` from noise and sampling. The edges
@@ -222,14 +224,14 @@ class Release(ReleaseAnalyses):
 
         self._needs_marginals()
         found = ReleasedTable(self._bundle.evidence).frame(self.manifest.columns)
-        return with_units_of_inputs(found, self.manifest.columns, ("lower", "upper"))
+        return Histograms(with_units_of_inputs(found, self.manifest.columns, ("lower", "upper")))
 
     def quantiles(
         self,
         q: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
         level: float = 0.95,
         columns: str | Sequence[str] | None = None,
-    ) -> pd.DataFrame:
+    ) -> Quantiles:
         """Quantiles of numeric columns, of the cells that are present.
 
         Parameters
@@ -243,7 +245,8 @@ class Release(ReleaseAnalyses):
 
         Returns
         -------
-        DataFrame
+        Quantiles
+            A DataFrame; ``.plot(column)`` draws it.
             ``column``, ``probability``, ``value``, ``lower`` and ``upper``. See
             `estimators.marginals` for what the intervals cover. Those of a derived column such as
             ``log1p(income)``, if income is not released, also in the units of income
@@ -280,7 +283,8 @@ class Release(ReleaseAnalyses):
         found = ReleasedTable(self._bundle.evidence).quantiles(probabilities, level)
         found = found[found["column"].isin(wanted)].reset_index(drop=True)
         found = with_units_of_inputs(found, self.manifest.columns, _OF_QUANTILES)
-        return _shown_as_dates(found, {each.name: each.dates for each in facts if each.dates})
+        dates = {each.name: each.dates for each in facts if each.dates}
+        return Quantiles(_shown_as_dates(found, dates))
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.

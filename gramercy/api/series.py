@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from gramercy.api.frames import NumbersOverTime
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import describe_release
@@ -94,7 +95,7 @@ class Series(Mapping[str, Release]):
         table = pd.DataFrame.from_dict(lines, orient="index", columns=columns)
         return table.rename_axis("step")
 
-    def so_far(self, level: float = 0.95) -> pd.DataFrame:
+    def so_far(self, level: float = 0.95) -> NumbersOverTime:
         """Means, standard deviations and correlations of all rows up to each step.
 
         The sums have rows in common, so their errors are not independent: `each` and `changes` show
@@ -107,7 +108,7 @@ class Series(Mapping[str, Release]):
 
         Returns
         -------
-        DataFrame
+        NumbersOverTime
             ``step``, and the other columns of `Periods.over_time`.
 
         Raises
@@ -121,9 +122,9 @@ class Series(Mapping[str, Release]):
 
         numbers = range(1, len(self) + 1)
         found = numbers_over_time(self._evidences([(0, last) for last in numbers], level), level)
-        return found.rename(columns={"period": "step"})
+        return NumbersOverTime(found.rename(columns={"period": "step"}))
 
-    def each(self, steps: int = 1, level: float = 0.95) -> pd.DataFrame:
+    def each(self, steps: int = 1, level: float = 0.95) -> NumbersOverTime:
         """The same numbers of the rows of every step alone, or of windows of several steps.
 
         Parameters
@@ -136,7 +137,7 @@ class Series(Mapping[str, Release]):
 
         Returns
         -------
-        DataFrame
+        NumbersOverTime
             ``step``, and the other columns of `Periods.over_time`.
 
         Raises
@@ -144,7 +145,9 @@ class Series(Mapping[str, Release]):
         RequestError
             As `so_far`, or if there are not as many steps.
         """
-        return self._windows(steps, level).series.rename(columns={"period": "step"})
+        return NumbersOverTime(
+            self._windows(steps, level).series.rename(columns={"period": "step"})
+        )
 
     def changes(self, steps: int = 1) -> pd.DataFrame:
         """Whether each number is the same in all windows of `each`, with their joint noise.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from textwrap import fill
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
+from gramercy.api.frames import Frame, in_ranges
 from gramercy.api.notebook import html_table, paragraph
-from gramercy.common.notation import to_precision
-from gramercy.common.plotting import axes, draws, forest
+from gramercy.common.notation import shortened, to_precision
+from gramercy.common.plotting import axes, draws, forest, with_words
+from gramercy.estimators.contingency import ALL
 from gramercy.schemas import families
 from gramercy.schemas.cells import DayCells
+from gramercy.schemas.facts import ColumnFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,8 +187,16 @@ class Description:
         shown = "".join(html_table(texts, caption) for caption, texts in tables)
         return shown + "".join(map(paragraph, self._caveats()))
 
-    def plot(self, column: str, ax: Axes | None = None) -> Axes:
-        """Means of a column within the levels that were given, with intervals.
+    def plot(self, column: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the means of all columns, or of one column within the levels that were given.
+
+        Parameters
+        ----------
+        column
+            None for all columns, drawn as by ``release.means.plot()``: positions in the ranges of
+            the columns, and shares of levels.
+        ax
+            Axes to draw on; None for a new figure.
 
         Raises
         ------
@@ -192,6 +205,9 @@ class Description:
         RequestError
             If there are no means by level of this column.
         """
+        if column is None:
+            words = f"{100 * self.level:g} % intervals"
+            return in_ranges(*self._all_means(), "mean", words, ax)
         groups = pd.DataFrame() if self.groups is None else self.groups
         known = tuple(dict.fromkeys(groups.index.get_level_values(-1))) if len(groups) else ()
         if column not in known:
@@ -201,11 +217,30 @@ class Description:
                 column=column,
                 known=known,
             )
-        chosen = groups.xs(column, level="column")
-        numbers = chosen[["mean", "lower", "upper"]].to_numpy().T
-        drawn = forest(numbers, [str(name) for name in chosen.index], ax)
-        drawn.set_xlabel(f"mean of {column}")
-        return drawn
+        means = groups.xs(column, level="column")
+        numbers = means[["mean", "lower", "upper"]].to_numpy().T
+        drawn = forest(numbers, [str(name) for name in means.index], ax)
+        title = f"Means of {column} by level, with {100 * self.level:g} % intervals"
+        return with_words(drawn, title, f"mean of {column}")
+
+    def _all_means(self) -> tuple[pd.DataFrame, list[ColumnFacts | None]]:
+        """Means and shares as `in_ranges` draws them, and the facts of numeric columns."""
+        frames, facts = list[pd.DataFrame](), list[ColumnFacts | None]()
+        names = ["estimate", "standard_error", "lower", "upper"]
+        if self.columns is not None:
+            chosen = self.columns[["mean", "mean_error", "mean_lower", "mean_upper"]]
+            frames.append(chosen.set_axis(names, axis=1).assign(caveat=self.columns["caveat"]))
+            for each in self.columns.reset_index().to_dict("records"):
+                low, high = (each[name] for name in _BOUNDS)
+                bounds = {"lower": low, "upper": high, "centre": low, "scale": 1.0}
+                unit = each.get("unit") or None
+                facts.append(ColumnFacts(name=each["column"], **bounds, unit=unit))
+        if self.levels is not None:
+            shares = self.levels[["share", "standard_error", "lower", "upper"]]
+            labels = [f"{column}={level}" for column, level in shares.index]
+            frames.append(shares.set_axis(names, axis=1).set_axis(labels, axis=0).assign(caveat=""))
+            facts += [None] * len(shares)
+        return pd.concat(frames), facts
 
 
 def _percent(probability: float) -> str:
@@ -277,7 +312,12 @@ class CrossTable:
         """Lower and upper bounds of `counts`; they cover the noise alone."""
         return self.table("count_lower"), self.table("count_upper")
 
-    def table(self, value: Value = "count", margins: bool = False) -> pd.DataFrame:
+    def table(
+        self,
+        value: Value = "count",
+        margins: bool = False,
+        normalize: Literal["index", "columns", "all"] | None = None,
+    ) -> pd.DataFrame:
         """One value of `cells`, rows by columns.
 
         Parameters
@@ -286,32 +326,83 @@ class CrossTable:
             A column of `cells`.
         margins
             Whether to include the margins, and the cells of no declared level.
+        normalize
+            As in ``pandas.crosstab``: with ``index``, the shares ``share``, ``lower`` and ``upper``
+            are those within each row, with ``columns`` those within each column; ``all`` for shares
+            of all rows. Intervals within a row or a column take the noise of the cell and of the
+            total at their worst, so they are too wide rather than too narrow.
+
+        Raises
+        ------
+        RequestError
+            If `value` or `normalize` is unknown, or there are no shares of this value.
         """
-        rows, columns = self.cells["row"].unique(), self.cells["column"].unique()
+        cells = self.cells
+        known = ("share", "lower", "upper") if normalize else get_args(Value)
+        if value not in known or normalize not in (None, "index", "columns", "all"):
+            raise families.ANALYSIS(
+                "There is no table of '{value}' with 'normalize' {normalize}.",
+                "Values: {known}. 'normalize' may be 'index', 'columns' or 'all'.",
+                value=str(value),
+                normalize=str(normalize),
+                known=known,
+            )
+        if normalize in ("index", "columns"):
+            cells = self._shares_within("row" if normalize == "index" else "column")
+        rows, columns = cells["row"].unique(), cells["column"].unique()
         if not margins:
             rows = rows[:-2]
             columns = columns[:-2] if self._names[1] else columns
-        pivoted = self.cells.pivot(index="row", columns="column", values=value)
+        pivoted = cells.pivot(index="row", columns="column", values=value)
         table = pivoted.loc[list(rows), list(columns)]
         if not self._names[1]:
             table.columns = pd.Index([value])
         return table.rename_axis(index=self._names[0], columns=self._names[1] or None)
 
+    def _shares_within(self, by: Literal["row", "column"]) -> pd.DataFrame:
+        """`cells` with the shares within each row, or column, which is a line or a whole margin."""
+        across = "column" if by == "row" else "row"
+        counts = self.cells[["count", "count_lower", "count_upper"]]
+        is_total = self.cells[across].isin([ALL, ""])
+        if not self._names[1] and by == "column":
+            is_total = self.cells["row"] == ALL
+        totals = counts[is_total].set_axis(self.cells.loc[is_total, by], axis=0)
+        total = totals.loc[self.cells[by]].set_axis(counts.index, axis=0)
+        total = total.where(total["count_lower"] > 0)  # otherwise the share may be anything
+        share = (counts["count"] / total["count"]).clip(0, 1)
+        by_noise = pd.concat(
+            [
+                share - counts["count_lower"] / total["count_upper"],
+                counts["count_upper"] / total["count_lower"] - share,
+            ],
+            axis=1,
+        ).max(axis=1)
+        z = float(norm.isf((1 - self.level) / 2))
+        reach = np.hypot(by_noise, z * np.sqrt(share * (1 - share) / total["count"]))
+        lower, upper = (share - reach).clip(lower=0), (share + reach).clip(upper=1)
+        return self.cells.assign(share=share, lower=lower, upper=upper)
+
     def summary(self) -> str:
         """Counts with their margins, and the test, as text."""
-        lines = [self.table("count", margins=True).to_string(float_format="{:.0f}".format)]
-        reach = (self.table("count_upper") - self.table("count_lower")).to_numpy() / 2
-        if reach.size and np.isfinite(reach).any():
-            percent = f"{100 * self.level:g} %"
-            text = (
-                f"Half of the counts of levels are within {np.nanmedian(reach):.0f} in {percent}."
-            )
-            lines.append(text)
+        lines = [self._texts().to_string(), self._caption()]
         if self.mean_weight is not None:
             lines.append(f"Mean weight of a row: {self.mean_weight:.4g}.")
         if self.test is not None:
             lines.append(self._test_text())
         return "\n".join(lines)
+
+    def _texts(self, separator: str = " ") -> pd.DataFrame:
+        """Counts with their margins and intervals."""
+        count, lower, upper = (
+            self.table(value, margins=True).map("{:.0f}".format)
+            for value in ("count", "count_lower", "count_upper")
+        )
+        texts = count + f"{separator}[" + lower.to_numpy() + ", " + upper.to_numpy() + "]"
+        return texts.mask(self.table("count", margins=True).isna(), UNKNOWN)
+
+    def _caption(self) -> str:
+        names = " by ".join(name for name in self._names if name)
+        return f"Counts of {names}, with {100 * self.level:g} % intervals that cover the noise"
 
     def _test_text(self) -> str:
         if self.test is None:
@@ -327,43 +418,47 @@ class CrossTable:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Counts with their intervals: bars of one column, a heat map of two.
 
-        A heat map also has the cells of no declared level.
+        Both also have the cells of no declared level, in grey or beyond a line.
         """
-        drawn = axes(ax)
-        rows, columns = self._names
-        if not columns:
-            values = self.counts["count"].to_numpy()
-            lower, upper = (each.to_numpy().ravel() for each in self.conf_int())
-            reach = np.abs([values - lower, upper - values])
-            drawn.bar([str(x) for x in self.counts.index], values, yerr=reach, capsize=3)
-            drawn.set(xlabel=rows, ylabel="count")
-            return drawn
-        counts, lower, upper = (
-            self.table(value, margins=True).iloc[:-1, :-1]
+        count, lower, upper = (
+            self.table(value, margins=True).drop(index=ALL)
             for value in ("count", "count_lower", "count_upper")
         )
-        drawn.imshow(counts, aspect="auto", cmap="Blues", vmin=0)
-        darkest = np.nanmax(counts.to_numpy())
-        for (i, j), value in np.ndenumerate(counts.to_numpy()):
-            text = f"{value:.0f}\n{lower.iloc[i, j]:.0f} to {upper.iloc[i, j]:.0f}"
-            colour = "w" if value > darkest / 2 else "k"
+        names, (rows, columns) = [str(each) for each in count.index], self._names
+        if not columns:
+            values = count["count"].to_numpy()
+            reach = np.abs([values - lower.to_numpy().ravel(), upper.to_numpy().ravel() - values])
+            drawn = axes(ax, height=1.2 + 0.3 * len(names))
+            colours = ["C0"] * (len(names) - 1) + ["0.7"]
+            drawn.barh(range(len(names)), values, xerr=reach, capsize=3, color=colours)
+            drawn.set_yticks(range(len(names)), [*map(shortened, names)], parse_math=False)
+            drawn.invert_yaxis()
+            return with_words(drawn, self._caption(), "count", rows)
+        values = count.drop(columns=ALL).to_numpy()
+        height, width = values.shape
+        drawn = axes(ax, min(24.0, 3.4 + 1.1 * width), min(24.0, 1.6 + 0.45 * height))
+        image = drawn.imshow(values, aspect="auto", cmap="Blues", vmin=0)
+        texts = self._texts("\n").loc[count.index].drop(columns=ALL).to_numpy()
+        for (i, j), text in np.ndenumerate(texts):
+            colour = "w" if values[i, j] > np.nanmax(values) / 2 else "k"
             drawn.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
-        drawn.set_xticks(range(counts.shape[1]), list(counts.columns))
-        drawn.set_yticks(range(counts.shape[0]), list(counts.index))
-        drawn.set(xlabel=columns, ylabel=rows)
-        return drawn
+        drawn.axhline(height - 1.5, color="0.6", lw=1)
+        drawn.axvline(width - 1.5, color="0.6", lw=1)
+        heads = [fill(shortened(str(each)), 14) for each in count.columns.drop(ALL)]
+        drawn.set_xticks(range(width), heads, parse_math=False)
+        drawn.set_yticks(range(height), [*map(shortened, names)], parse_math=False)
+        drawn.figure.colorbar(image, ax=drawn, label="count")
+        return with_words(drawn, self._caption(), columns, rows)
 
     def __repr__(self) -> str:
         names = " by ".join(name for name in self._names if name)
         return f"<CrossTable of {names}>\n{self.summary()}"
 
     def _repr_html_(self) -> str:
-        names = " by ".join(name for name in self._names if name)
-        counts = html_table(self.table("count", margins=True).round(), f"Counts of {names}")
-        return counts + paragraph(self._test_text())
+        return html_table(self._texts(), self._caption()) + paragraph(self._test_text())
 
 
-class SummaryFrame(pd.DataFrame):  # type: ignore[misc]
+class SummaryFrame(Frame):
     """A DataFrame of numbers, shown with the digits that their errors leave.
 
     Slices, products and copies are plain DataFrames.
@@ -382,13 +477,6 @@ class SummaryFrame(pd.DataFrame):  # type: ignore[misc]
         super().__init__(numbers.copy())
         # A plain assignment would make pandas look for a column of this name.
         object.__setattr__(self, "texts", texts)
-
-    @property
-    def _constructor(self) -> Any:
-        return pd.DataFrame
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pd.DataFrame, (self.to_numpy(), self.index, self.columns)
 
     def __repr__(self) -> str:
         return repr(self.texts)

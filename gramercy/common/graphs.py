@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.plotting import Picture
+from gramercy.common.notation import shortened
+from gramercy.common.plotting import Picture, axes, draws, with_words
 from gramercy.schemas.column import INTERCEPT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Graph(nx.Graph):  # type: ignore[misc]
@@ -19,14 +23,62 @@ class Graph(nx.Graph):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"<Graph of {len(self)} columns: {self.number_of_edges()} edges>"
 
-    def plot(self) -> Picture:
-        """A picture of the graph: blue edges have positive weights, orange ones negative.
+    @draws
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph: edges of positive and of negative weights have different colours.
 
-        The intercept is left out, as in estimates about the means, if it has no edges. Draw with
-        `networkx.draw` for another layout, or for a figure of matplotlib.
+        Columns without edges are left out. `picture` shows names and weights on hover; for another
+        layout, use `networkx.draw`.
+        """
+        drawn = axes(ax, 6.0, 5.0)
+        draw_graph(nx.to_numpy_array(self), list(self), drawn)
+        edges = self.number_of_edges()
+        return with_words(drawn, f"Graph of {edges} edge{'s' * (edges != 1)}")
+
+    def picture(self) -> Picture:
+        """A picture for notebooks and pages: edges are blue, and orange if negative.
+
+        The intercept is left out, as in estimates about the means, if it has no edges.
+
+        Raises
+        ------
+        MissingPackages
+            If the packages that draw are not installed.
         """
         nodes = [node for node in self if node != INTERCEPT or self.degree(node) > 0]
         return Picture.of_graph(nx.to_numpy_array(self, nodes), nodes)
+
+
+def draw_graph(
+    weights: NDArray[np.float64],
+    names: Sequence[str],
+    ax: Axes,
+    like: NDArray[np.float64] | None = None,
+) -> None:
+    """Draw a symmetric matrix of weights, shape (p, p), as a graph; zero for a missing edge.
+
+    Columns are placed, and lines are as wide, as the weights `like` tell: those of
+    `pictures.all_edges` for several graphs that are compared.
+    """
+    from gramercy.common.pictures import places
+
+    shape = weights if like is None else like
+    at, largest = places(shape), float(np.abs(shape).max(initial=0.0)) or 1.0
+    for i, j in zip(*np.nonzero(np.triu(weights, 1)), strict=True):
+        if i in at and j in at:
+            size = abs(weights[i, j]) / largest
+            style: Any = {"lw": 0.8 + 4 * size, "alpha": 0.35 + 0.6 * size}
+            (x, y), (u, v) = at[i], at[j]
+            colour = "C0" if weights[i, j] > 0 else "C1"
+            ax.plot([x, u], [y, v], color=colour, solid_capstyle="round", **style)
+    for k, (x, y) in at.items():
+        ax.plot(x, y, "o", color="0.3", ms=4)
+        ax.annotate(
+            shortened(names[k]), (x, y), (0, 5), textcoords="offset points", ha="center",
+            fontsize="small", parse_math=False,
+        )  # fmt: skip
+    ax.margins(0.15)
+    ax.set_axis_off()
 
 
 def weighted_graph(names: Sequence[str], edges: NDArray[np.float64], **facts: str) -> Graph:

@@ -76,6 +76,18 @@ def to_precision(number: float, error: float) -> str:
     return text if error > 0 else text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def shortened(name: str, most: int = 24) -> str:
+    """A name that fits next to a figure; the middle is left out, as names often share a start.
+
+    Examples
+    --------
+    >>> shortened("age"), shortened("systolic blood pressure at visit 2")
+    ('age', 'systolic blo… at visit 2')
+    """
+    half = most // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[1 - most + half :]}"
+
+
 def in_symbols(text: str, verbatim: Iterable[str] = ()) -> str:
     """A message with ε, δ and μ in place of their names, and with powers of ten.
 

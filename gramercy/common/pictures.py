@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from gramercy.common.notation import significant
+from gramercy.common.notation import shortened, significant
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -28,7 +28,6 @@ Point = tuple[float, float]
 FEWEST = 13  # fewer columns stay in the order of the contract
 _STEPS = 256  # strengths are rounded to multiples of 1/256
 _MOST_REFINED = 200  # columns whose clusters are also turned so that neighbours agree best
-_LONGEST = 24  # characters of a name next to a figure
 _LEAST_SCALE = 5  # smallest range of the colour scale for changes, in standard deviations
 _MOST_LABELS = 80  # columns whose names fit next to the map without enlarging it
 _MOST_SMALL_LABELS = 12  # of a small map
@@ -276,39 +275,31 @@ def clustered(strength: Array) -> list[int]:
     return order
 
 
-def shortened(name: str) -> str:
-    """A name that fits next to a figure; the middle is left out, as names often share a start.
-
-    Examples
-    --------
-    >>> shortened("age"), shortened("systolic blood pressure at visit 2")
-    ('age', 'systolic blo… at visit 2')
-    """
-    if len(name) <= _LONGEST:
-        return name
-    half = _LONGEST // 2
-    return f"{name[:half]}…{name[1 - _LONGEST + half :]}"
-
-
 def graph(
-    name: str, partial: Array, names: Sequence[str], stability: Array | None = None
+    name: str,
+    partial: Array,
+    names: Sequence[str],
+    stability: Array | None = None,
+    like: Array | None = None,
 ) -> Markup:
     """The graph of partial correlations, shape (p, p), zero for pairs without an edge.
 
     `stability` is the share of redraws in which each pair is an edge; unstable edges are dashed.
+    Columns are those with an edge in `like`, the weights by which they are placed, and lines are as
+    wide as its largest weight tells: graphs with equal `like` can be compared.
     """
-    rows, cols = np.nonzero(np.triu(partial, 1))
-    order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")
-    edges = list(zip(rows[order].tolist(), cols[order].tolist(), strict=True))
-    if not edges:
+    shape = partial if like is None else like
+    nodes, placed = _nodes(shape)
+    edges = _edges(partial)
+    if not nodes:
         return Markup("<p>The graph has no edges.</p>")
-    drawn = _strongest(edges)
-    nodes = sorted({node for edge in drawn for node in edge})
+    drawn = [edge for edge in edges if {*edge} <= {*nodes}][:_MOST_EDGES]
+    drawn = placed if like is None else drawn
     title = f"Graph of {len(nodes)} columns and {len(drawn)} edges."
     if len(nodes) <= _MOST_FREE:
-        place, labels, box = _placed_freely(nodes, drawn, partial, names)
+        place, labels, box = _placed_freely(nodes, placed, shape, names)
     else:
-        place, labels, box = _on_circle(nodes, partial, names)
+        place, labels, box = _on_circle(nodes, shape, names)
     words = []
     if len(drawn) < len(edges):
         words.append(f"Only the {len(drawn)} strongest of {len(edges):,} edges are drawn")
@@ -316,7 +307,7 @@ def graph(
         are = "s without a drawn edge are" if others > 1 else " without a drawn edge is"
         words.append(f"{others:,} column{are} left out")
     left_out = Markup('<p class="small">{}.</p>').format("; ".join(words)) if words else ""
-    strongest = abs(float(partial[drawn[0]]))
+    strongest = float(np.abs(shape[~np.eye(len(shape), dtype=bool)]).max())
     lines = Markup().join(
         _line(
             place(a, b),
@@ -334,16 +325,53 @@ def graph(
     ).format(f"Graph {name}", box, float(box.split()[2]), title, lines, labels, left_out)
 
 
-def _strongest(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The first edges that a figure has room for."""
+def small_graphs(name: str, tables: Mapping[str, Array], names: Sequence[str]) -> Markup:
+    """The graphs of several tables next to each other, every column at one place in all of them."""
+    like = all_edges([*tables.values()])
+    return Markup('<div class="graphs">{}</div>').format(
+        Markup().join(
+            Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(
+                table, graph(f"{name}-{k}", weights, names, like=like)
+            )
+            for k, (table, weights) in enumerate(tables.items())
+        )
+    )
+
+
+def all_edges(tables: Sequence[Array]) -> Array:
+    """The largest weight of each pair in any table, in size; shape (p, p)."""
+    largest: Array = np.max(np.abs(tables), axis=0)
+    return largest
+
+
+def places(partial: Array) -> dict[int, Point]:
+    """Where the columns with edges are in a figure of matplotlib, which measures upwards."""
+    nodes, edges = _nodes(partial)
+    if len(nodes) <= _MOST_FREE:
+        at, _ = _free_places(nodes, edges, partial, 24.0)
+    else:
+        angles = _angles(nodes, partial)
+        at = {v: (200 * math.cos(angle), 200 * math.sin(angle)) for v, angle in angles.items()}
+    return {v: (x, -y) for v, (x, y) in at.items()}
+
+
+def _edges(partial: Array) -> list[tuple[int, int]]:
+    """Pairs with an edge, the strongest first."""
+    rows, cols = np.nonzero(np.triu(partial, 1))
+    order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")
+    return list(zip(rows[order].tolist(), cols[order].tolist(), strict=True))
+
+
+def _nodes(partial: Array) -> tuple[list[int], list[tuple[int, int]]]:
+    """The columns and the strongest edges that a figure has room for."""
     nodes: set[int] = set()
     drawn: list[tuple[int, int]] = []
-    for edge in edges[:_MOST_EDGES]:
+    for edge in _edges(partial)[:_MOST_EDGES]:
         if len(nodes | {*edge}) > _MOST_NODES:
             break
         nodes |= {*edge}
         drawn.append(edge)
-    return drawn
+    return sorted(nodes), drawn
 
 
 def _line(path: str, weight: float, strongest: float, pair: str, *, unstable: bool) -> Markup:
@@ -357,17 +385,19 @@ def _line(path: str, weight: float, strongest: float, pair: str, *, unstable: bo
     ).format(path, colour, style, f"{pair}: {significant(weight, 2)}")
 
 
-def _placed_freely(
-    nodes: Sequence[int], edges: Sequence[tuple[int, int]], partial: Array, names: Sequence[str]
-) -> tuple[Callable[[int, int], str], Markup, str]:
-    """Positions at which the distance of two columns follows the strength of their edges."""
+def _free_places(
+    nodes: Sequence[int], edges: Sequence[tuple[int, int]], partial: Array, margin: float
+) -> tuple[dict[int, Point], Point]:
+    """Positions at which the distance of two columns follows the strength of their edges.
+
+    Also the width and height of the figure, in pixels.
+    """
     import networkx as nx
 
     lengths = nx.Graph()
     lengths.add_nodes_from(nodes)
     for a, b in sorted(edges):
         lengths.add_edge(a, b, length=1 / math.sqrt(0.05 + abs(float(partial[a, b]))))
-    margin = max((len(shortened(names[v])) for v in nodes), default=0) * _NODE_CHARACTER / 2 + 8
     at: dict[int, Point] = {}
     left, top, below, width = 0.0, 0.0, 0.0, 0.0
     parts = sorted(map(sorted, nx.connected_components(lengths)), key=lambda part: -len(part))
@@ -380,6 +410,15 @@ def _placed_freely(
             at[v] = (left + margin + x * _ACROSS * spread, top + _BETWEEN / 2 + y * _DOWN * spread)
         left, below = left + size[0], max(below, top + size[1])
         width = max(width, left)
+    return at, (width, below)
+
+
+def _placed_freely(
+    nodes: Sequence[int], edges: Sequence[tuple[int, int]], partial: Array, names: Sequence[str]
+) -> tuple[Callable[[int, int], str], Markup, str]:
+    """Straight edges between columns whose distance follows the strength of their edges."""
+    margin = max((len(shortened(names[v])) for v in nodes), default=0) * _NODE_CHARACTER / 2 + 8
+    at, (width, below) = _free_places(nodes, edges, partial, margin)
 
     def place(a: int, b: int) -> str:
         return f"M {at[a][0]:.1f} {at[a][1]:.1f} L {at[b][0]:.1f} {at[b][1]:.1f}"
@@ -407,17 +446,23 @@ def _kamada_kawai(part: Any) -> dict[int, Point]:
     return dict(zip(sorted(layout), map(tuple, points.tolist()), strict=True))
 
 
+def _angles(nodes: Sequence[int], partial: Array) -> dict[int, float]:
+    """Angles on a circle, in the order of clusters."""
+    block = np.abs(partial[np.ix_(nodes, nodes)])
+    np.fill_diagonal(block, 0.0)
+    order = [nodes[k] for k in clustered(block)]
+    return {v: 2 * math.pi * k / len(order) - math.pi / 2 for k, v in enumerate(order)}
+
+
 def _on_circle(
     nodes: Sequence[int], partial: Array, names: Sequence[str]
 ) -> tuple[Callable[[int, int], str], Markup, str]:
     """Positions on a circle in the order of clusters; edges bend towards its centre."""
-    block = np.abs(partial[np.ix_(nodes, nodes)])
-    np.fill_diagonal(block, 0.0)
-    order = [nodes[k] for k in clustered(block)]
+    angle = _angles(nodes, partial)
+    order = [*angle]
     radius = max(150.0, 1.15 * _NODE_FONT * len(order) / (2 * math.pi))
     border = max(len(shortened(names[v])) for v in order) * _NODE_CHARACTER + 14
     centre = radius + border
-    angle = {v: 2 * math.pi * k / len(order) - math.pi / 2 for k, v in enumerate(order)}
 
     def at(v: int, distance: float) -> Point:
         return centre + distance * math.cos(angle[v]), centre + distance * math.sin(angle[v])

@@ -11,7 +11,7 @@ import itertools
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from inspect import cleandoc
@@ -22,15 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.extras import INSTALL_PLOT, is_installed
+from gramercy.common.notation import shortened, significant
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
 
 # Placeholders that the page's CSS colours replace in the finished SVG.
 INK, FAINT, ACCENT, WARM, PAPER = ("#010101", "#020202", "#030303", "#040404", "#050505")
 _COLOURS = {INK: "ink", FAINT: "faint", ACCENT: "accent", WARM: "warm", PAPER: "paper"}
+_LONGEST = 40  # characters of a name next to a plot
 _LOCK = threading.RLock()  # matplotlib's settings are global to the process
 _TAG = re.compile(r"<[^<>]*>")
 _STYLE = re.compile(r'(style|fill|stroke)="[^"]*"')
@@ -62,24 +65,44 @@ def draws(method: Method) -> Method:
 
 
 def axes(ax: Axes | None = None, width: float = 6.0, height: float = 4.0) -> Axes:
-    """The axes that are given, or those of a new figure, whose size is in inches."""
-    return stacked_axes(1, width, height)[0] if ax is None else ax
-
-
-def stacked_axes(count: int, width: float, height: float) -> list[Axes]:
-    """Axes one below the other in a new figure, each with a scale of its own.
+    """The axes that are given, or those of a new figure, whose size is in inches.
 
     Raises
     ------
     MissingPackages
         If matplotlib is not installed.
     """
+    if ax is not None:
+        return ax
     _require("matplotlib")
     import matplotlib.pyplot as plt
 
-    size = (width, height)
-    grid = plt.subplots(count, 1, figsize=size, layout="constrained", squeeze=False)[1]
-    return list(grid[:, 0])
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def with_words(ax: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
+    """The axes with a title and names of their axes, in the style of all plots.
+
+    Texts are plain: a column may be called $x$.
+    """
+    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    ax.set_xlabel(x, fontsize="small", parse_math=False)
+    ax.set_ylabel(y, fontsize="small", parse_math=False)
+    ax.tick_params(labelsize="small")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _legend(ax: Axes, below: float | None = None, **more: Any) -> None:
+    """A legend above the axes at the right, or some points `below` them: no mark is covered."""
+    style: Any = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, **more}
+    if below is None:
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, **style)
+        return
+    from matplotlib.transforms import offset_copy
+
+    moved = offset_copy(ax.transAxes, ax.get_figure(root=True), y=-below, units="points")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=moved, ncols=3, **style)
 
 
 class Picture:
@@ -123,6 +146,14 @@ class Picture:
 
         return cls("graph", graph(f"{next(_NUMBERS)}", weights, names))
 
+    @classmethod
+    def of_graphs(cls, tables: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> Picture:
+        """The graphs of several tables, shape (p, p), with every column at one place in all."""
+        _require("markupsafe")
+        from gramercy.common.pictures import small_graphs
+
+        return cls("graph", small_graphs(f"{next(_NUMBERS)}", tables, names))
+
     def save(self, path: str | Path) -> None:
         """Write it as a page of its own."""
         Path(path).write_text(f'<!doctype html><meta charset="utf-8">{self.html}', encoding="utf-8")
@@ -142,46 +173,168 @@ def forest(
     numbers: Array,
     labels: Sequence[str],
     ax: Axes | None = None,
-    marked: Sequence[bool] | None = None,
+    marked: Sequence[bool] | NDArray[np.bool_] | None = None,
+    texts: Sequence[str] = (),
+    series: Sequence[str] = ("",),
 ) -> Axes:
     """Draw numbers and their intervals, one below the other; unknown ones have no mark.
+
+    Colours are those of matplotlib's settings, which `figure` sets to the colours of a page.
 
     Parameters
     ----------
     numbers
-        Estimates, lower and upper bounds, shape (3, k); NaN or infinite where unknown.
+        Estimates, lower and upper bounds, shape (3, k), or (3, k, s) for s numbers on each line;
+        NaN or infinite where unknown.
     labels
-        One label for each number; unknown ones get the addition "(unknown)".
+        One label for each line; those without a known number get the addition "(unknown)".
     ax
         Axes to draw on; None for a new figure.
     marked
-        Which numbers have caveats: their marks are hollow, and their intervals dashed.
+        Which numbers have caveats, shape (k,) or (k, s): their marks are hollow, and their
+        intervals dashed.
+    texts
+        What is written at the right of each line.
+    series
+        Names of the s numbers of a line, each with a colour.
     """
-    count = numbers.shape[1]
-    ax = axes(ax, 6.0, max(1.2, min(16.0, 0.3 * count + 0.8)))
-    known = np.asarray(np.isfinite(numbers).all(axis=0))
-    estimate, lower, upper = numbers[:, known]
-    places = np.arange(count)
-    hollow = np.zeros(count, dtype=bool) if marked is None else np.asarray(marked, dtype=bool)
-    styles: tuple[tuple[NDArray[np.bool_], Literal["solid", "dashed"], str], ...] = (
-        (~hollow, "solid", "tab:blue"),
-        (hollow, "dashed", "white"),
-    )
-    for chosen, line, fill in styles:
-        own = chosen[known]
-        if own.any():
-            at = places[known][own]
-            ax.hlines(at, lower[own], upper[own], color="tab:blue", lw=2, linestyles=line)
-            ax.plot(estimate[own], at, "o", color="tab:blue", mfc=fill, ms=5)
+    values = numbers.reshape(3, len(labels), len(series))
+    count, several = values.shape[1:]
+    height = min(40.0, (0.14 + 0.12 * several) * count + 1.2)
+    wide = max((len(shortened(str(each), _LONGEST)) for each in (*labels, *texts)), default=0)
+    ax = axes(ax, 5.0 + 0.07 * wide * (1 + bool(texts)), height)
+    hollow = np.zeros((count, several), dtype=bool)
+    hollow |= False if marked is None else np.reshape(marked, (count, -1))
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(values).all(axis=0))
+    for k, name in enumerate(series):
+        places = np.arange(count) + 0.7 * ((k + 0.5) / several - 0.5)
+        styles: tuple[tuple[NDArray[np.bool_], Literal["solid", "dashed"]], ...]
+        styles = ((~hollow[:, k], "solid"), (hollow[:, k], "dashed"))
+        for chosen, line in styles:
+            own = chosen & known[:, k]
+            estimate, lower, upper = values[:, own, k]
+            ax.hlines(places[own], lower, upper, color=f"C{k}", lw=1.6, linestyles=line)
+            fill = f"C{k}" if line == "solid" else ax.get_facecolor()
+            drawn = ax.plot(estimate, places[own], "o", color=f"C{k}", mfc=fill, ms=4)[0]
+            if own.any() and name and line == "solid":
+                drawn.set_label(name)
+    if (hollow & known).any():
+        ax.plot([], [], "o", color="0.5", mfc="none", ms=4, label="with a caveat")
+    if ax.get_legend_handles_labels()[0]:
+        _legend(ax, below=44)
     names = [
-        str(name) if sure else f"{name} (unknown)" for name, sure in zip(labels, known, strict=True)
+        shortened(str(name), _LONGEST) if sure else f"{shortened(str(name), _LONGEST)} (unknown)"
+        for name, sure in zip(labels, np.asarray(known.any(axis=1)), strict=True)
     ]
-    ax.set_yticks(places, names)
-    ax.set_ylim(count - 0.5, -0.5)
-    if known.any() and lower.min() < 0 < upper.max():
-        ax.axvline(0.0, color="0.6", lw=1, zorder=0)
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_yticks(np.arange(count), names, parse_math=False)
+    ax.set_ylim(count - 0.4, -0.6)
+    for place, text in enumerate(texts):
+        ax.annotate(
+            text, (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize="small",
+            annotation_clip=False, parse_math=False,
+        )  # fmt: skip
+    if known.any() and values[1][known].min() < 0 < values[2][known].max():
+        ax.axvline(0.0, color=_faint(), lw=1, zorder=0)
+    ax.grid(axis="x", alpha=0.3, lw=0.6)
+    ax.set_axisbelow(True)
+    return with_words(ax)
+
+
+def over_time(
+    labels: Sequence[str], numbers: Array, ax: Axes, together: Sequence[float] = ()
+) -> None:
+    """Draw a number of each period with its interval, and that of all periods `together`.
+
+    Parameters
+    ----------
+    labels, numbers
+        One label for each period; estimates, lower and upper bounds, shape (3, k), NaN where
+        unknown.
+    ax
+        Axes to draw on.
+    together
+        Estimate, lower and upper bound; empty if unknown.
+    """
+    most_ticks = 6
+    places, known = np.arange(len(labels)), np.isfinite(numbers[0])
+    estimate, lower, upper = numbers[:, known]
+    if len(together) and np.isfinite(together).all():
+        middle, low, high = together
+        ax.axhspan(low, high, color="C1", alpha=0.2, lw=0)
+        ax.axhline(middle, color="C1", lw=1)
+    ax.vlines(places[known], lower, upper, color="C0", lw=1.5)
+    ax.plot(places[known], estimate, "o", color="C0", ms=4)
+    step = -(-len(labels) // most_ticks)
+    ax.set_xticks(places[::-step][::-1], list(labels[::-step])[::-1], rotation=30, ha="right")
+    ax.set_xlim(-0.5, len(labels) - 0.5)
+    ax.grid(axis="y", alpha=0.3, lw=0.6)
+    ax.set_axisbelow(True)
+
+
+def scree(eigenvalues: Array, corrected: Array, edge: float, ax: Axes) -> None:
+    """Draw eigenvalues as released and corrected for noise, over the band of noise alone."""
+    order = np.arange(1, len(eigenvalues) + 1)
+    ax.axhspan(-edge, edge, color=_faint(), alpha=0.25, lw=0, label="noise alone, 95 %")
+    ax.plot(order, eigenvalues, "o-", color="C0", ms=4, label="as released")
+    ax.plot(order, corrected, "x", color="C1", label="corrected for noise")
+    ax.set_ylim(bottom=min(-edge, float(np.nanmin(eigenvalues))) * 1.1)
+    ax.set_xticks(order[:: 1 + len(order) // 12])
+    ax.legend(frameon=False, fontsize="small")
+    with_words(ax, x="component", y="eigenvalue")
+
+
+def matrix(
+    values: Array, names: Sequence[str], uncertain: NDArray[np.bool_], ax: Axes | None
+) -> Axes:
+    """Draw a heat map of a symmetric matrix, shape (p, p), with its values if they fit.
+
+    Unknown entries, which are NaN, are grey, and `uncertain` ones hatched.
+    """
+    most_values, most_names, p = 12, 80, len(names)
+    cell = 0.5 if p <= most_values else 0.19
+    longest = max(len(shortened(each, _LONGEST)) for each in names)
+    size = min(16.0, 1.2 + cell * p + 0.075 * longest)
+    ax = axes(ax, size + 1.0, size)
+    known = ~np.isnan(values)
+    limit = float(np.abs(values[known]).max(initial=0.0)) or 1.0
+    image = ax.imshow(values, cmap="RdBu", vmin=-limit, vmax=limit, interpolation="nearest")
+    ax.set_facecolor("0.8")
+    hatched: Any = {"fill": False, "hatch": "/////", "edgecolor": "0.35", "lw": 0}
+    for i, j in np.argwhere(uncertain & known):
+        ax.add_patch(_rectangle(j, i, **hatched))
+    for i, j in np.argwhere(known) if p <= most_values else ():
+        colour = "white" if abs(values[i, j]) > 0.6 * limit else "black"
+        box = {"boxstyle": "square,pad=0.1", "fc": image.cmap(image.norm(values[i, j])), "lw": 0}
+        at: Any = {"ha": "center", "va": "center", "fontsize": "small", "color": colour}
+        text = significant(values[i, j], 2) if limit > 1 else f"{values[i, j]:.2f}"
+        ax.text(j, i, text.replace("-0.00", "0.00"), bbox=box, **at)
+    keys = ((~known, {"color": "0.8"}, "unknown"), (uncertain & known, hatched, "uncertain"))
+    handles = [
+        _rectangle(0, 0, label=label, **style) for where, style, label in keys if where.any()
+    ]
+    if handles:
+        _legend(ax, handles=handles)
+    ax.figure.colorbar(image, ax=ax, shrink=0.7).ax.tick_params(labelsize="small")
+    shown = range(0, p, -(-p // most_names))
+    listed = [shortened(names[k], _LONGEST) for k in shown]
+    ax.set_xticks(shown, listed, rotation=90, parse_math=False)
+    ax.set_yticks(shown, listed, parse_math=False)
+    ax.spines[:].set_visible(False)
     return ax
+
+
+def _faint() -> str:
+    """The colour of lines of reference."""
+    import matplotlib
+
+    return str(matplotlib.rcParams["grid.color"])
+
+
+def _rectangle(x: float, y: float, **style: Any) -> Rectangle:
+    """The cell of a heat map."""
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, **style)
 
 
 class Figure:
@@ -200,6 +353,7 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
     Equal numbers give equal SVG. The name distinguishes its ids from those of other figures.
     """
     import matplotlib
+    from cycler import cycler
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as Canvas
 
@@ -212,6 +366,8 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         "text.color": INK,
         "axes.labelcolor": INK,
         "axes.edgecolor": FAINT,
+        "axes.prop_cycle": cycler(color=[ACCENT, WARM]),
+        "grid.color": FAINT,
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.facecolor": "none",

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.notation import significant
-from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
+from gramercy.common.plotting import ACCENT, FAINT, figure, forest, scree, with_words
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.reports.marginal_tables import BARS, overlaid_bars
 from gramercy.reports.reader_notes import display_name
@@ -78,17 +78,10 @@ def components(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
 
 def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
     """Eigenvalues as released and corrected, over the band of the noise."""
-    order = np.arange(1, len(eigenvalues) + 1)
     title = "Eigenvalues, largest first, and the band in which noise alone may produce them."
+    released, corrected = (eigenvalues[each].to_numpy() for each in ("eigenvalue", "corrected"))
     with figure(f"scree-{name}", title, 5.2, 3.0) as drawing:
-        axes = drawing.axes
-        axes.axhspan(-edge, edge, color=FAINT, alpha=0.25, linewidth=0)
-        axes.plot(order, eigenvalues["eigenvalue"], color=ACCENT, marker="o", label="as released")
-        corrected = eigenvalues["corrected"]
-        axes.plot(order, corrected, color=WARM, marker="x", linestyle="", label="corrected")
-        axes.set(xlabel="component", ylabel="eigenvalue")
-        axes.set_xticks(order[:: 1 + len(order) // 12])
-        axes.legend(frameon=False)
+        scree(released, corrected, edge, drawing.axes)
     return drawing.svg
 
 
@@ -232,16 +225,11 @@ def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
 
 def _forest(name: str, shown: pd.DataFrame) -> Markup:
     """Standardised coefficients with their intervals, the first term on top."""
-    places = np.arange(len(shown))[::-1]
     title = "Standardised coefficients with their intervals."
     with figure(f"forest-{name}", title, 5.6, 0.9 + 0.22 * len(shown)) as drawing:
-        axes = drawing.axes
-        axes.axvline(0, color=FAINT, linewidth=0.8)
-        axes.hlines(places, shown["lower"], shown["upper"], color=ACCENT, linewidth=1.4)
-        axes.plot(shown["estimate"], places, "o", color=ACCENT, markersize=4)
-        axes.set_yticks(places, [display_name(term) for term in shown["term"]])
-        axes.set_ylim(-0.7, len(shown) - 0.3)
-        axes.set_xlabel("standard deviations of the outcome")
+        numbers = shown[["estimate", "lower", "upper"]].to_numpy().T
+        terms = [display_name(term) for term in shown["term"]]
+        with_words(forest(numbers, terms, drawing.axes), x="standard deviations of the outcome")
     return drawing.svg
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gramercy.archive.listing.contents import ListedRelease
-from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
+from gramercy.common.plotting import figure, over_time, with_words
 from gramercy.estimators.table_comparison import OverTime
 from gramercy.reports.reader_notes import display_name
 from gramercy.reports.steps import StepNoise
@@ -22,7 +22,6 @@ _CHARTS = 6
 _CHARTS_OF_A_KIND = 3
 _LISTED_CHANGES = 10
 _RATE = 0.05  # expected share of false changes among those that are listed
-_MOST_TICKS = 6
 
 
 @dataclass(frozen=True)
@@ -147,22 +146,8 @@ def _chart(
     name: str, title: str, lines: pd.DataFrame, pooled: tuple[float, float, float] | None = None
 ) -> Markup:
     """The intervals of one number by ``period``, and that of all of them together."""
-    labels = [*lines["period"]]
-    places = np.arange(len(labels))
-    known = np.isfinite(lines["estimate"].to_numpy())
-    estimate, lower, upper = lines[["estimate", "lower", "upper"]].to_numpy().T
     with figure(name, f"The {title.replace(chr(10), ', ')}, with intervals.", 3.4, 2.2) as drawing:
-        axes = drawing.axes
-        if pooled is not None and np.isfinite(pooled).all():
-            middle, low, high = pooled
-            axes.axhspan(low, high, color=WARM, alpha=0.2, linewidth=0)
-            axes.axhline(middle, color=WARM, linewidth=1)
-        axes.vlines(places[known], lower[known], upper[known], color=ACCENT, linewidth=1.5)
-        style: Any = {"linestyle": "none", "markersize": 4, "color": ACCENT}
-        axes.plot(places[known], estimate[known], "o", **style)
-        step = -(-len(labels) // _MOST_TICKS)
-        axes.set_xticks(places[::-step][::-1], list(labels[::-step])[::-1], rotation=30, ha="right")
-        axes.set_xlim(-0.5, len(labels) - 0.5)
-        axes.set_title(title, fontsize=9, loc="left")
-        axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
+        numbers = lines[["estimate", "lower", "upper"]].to_numpy().T
+        over_time([*lines["period"]], numbers, drawing.axes, pooled or ())
+        with_words(drawing.axes, title)
     return drawing.svg

@@ -116,14 +116,15 @@ def test_intervals_say_whose_value_they_contain(release: Release) -> None:
 
 def test_plots_mark_caveats(release: Release) -> None:
     drawn = release.means.plot()
-    labels = [label.get_text() for each in drawn for label in each.get_yticklabels()]
+    labels = [label.get_text() for label in drawn.get_yticklabels()]
     kinds = release.warnings.kinds
     for name, label in zip(release.means.index, labels, strict=True):
         assert name in label
         assert kinds.get(name, "") in label
     ax = forest(np.array([[1.0, 2.0], [0.5, 1.5], [1.5, 2.5]]), ["a", "b"], marked=[True, False])
-    faces = {line.get_markerfacecolor() for line in ax.lines}
+    faces = {line.get_markerfacecolor() for line in ax.lines if len(line.get_xdata())}
     assert len(faces) == 2
+    assert len(ax.get_legend().get_texts()) == 1  # only hollow marks need words
     few, many = (
         Picture.of_matrix(np.full((p, p), 0.5), list(map(str, range(p))), np.eye(p) == 1).html
         for p in (3, 100)
@@ -135,7 +136,7 @@ def test_plots_mark_caveats(release: Release) -> None:
     estimate = release.correlation.interval(target="table")
     reach = (estimate[1] - estimate[0]).to_numpy() / 2
     known = release.correlation.notna().to_numpy()
-    page = release.correlation.plot().html
+    page = release.correlation.picture().html
     assert ('class="hatching"' in page) == bool((known & (reach > 0.12)).any())
     assert page.count(", uncertain</title>") == int((known & (reach > 0.12)).sum())
 

@@ -84,9 +84,9 @@ def test_results_are_shown_as_text_html_and_plots() -> None:
     assert "(no declared level)" in crossed._repr_html_()
     drawn = crossed.plot().texts
     assert len(drawn) == (len(WARDS) + 1) * (len(SEXES) + 1)  # with cells of no declared level
-    assert all(" to " in each.get_text() for each in drawn)
+    assert all(re.search(r"^\d+\n\[\d+, \d+\]$", each.get_text()) for each in drawn)
     one = CrossTable(registry["tables"](name="tables", rows="sex").fit(EVIDENCE))
-    assert len(one.plot().patches) == len(SEXES)
+    assert len(one.plot().patches) == len(SEXES) + 1  # with cells of no declared level
     assert one.test is None
     described = Description(registry["moments"](name="moments", by="ward").fit(EVIDENCE))
     assert "income" in described.summary()
@@ -197,3 +197,40 @@ def test_printed_quartiles_do_not_fall() -> None:
     tables = {"columns": column, "quantiles": quantiles}
     shown = Description(replace(estimate, tables=tables)).table().texts[name]
     assert shown[["25%", "50%", "75%"]].tolist() == ["0.40000", "0.99860", "0.99900"]
+
+
+def test_shares_within_rows_and_columns_have_intervals() -> None:
+    found = CrossTable(registry["tables"](name="tables").fit(survey_evidence(TABLE, sd=0.02)))
+    for normalize, by in (("index", "index"), ("columns", "columns"), ("all", "all")):
+        exact = pd.crosstab(TABLE["ward"], TABLE["sex"], normalize=by)[list(SEXES)]
+        share, lower, upper = (
+            found.table(value, normalize=normalize) for value in ("share", "lower", "upper")
+        )
+        assert share.shape == exact.shape
+        assert (share - exact).abs().to_numpy().max() < 0.05
+        assert (lower < exact).all(axis=None)
+        assert (exact < upper).all(axis=None)
+    shares = found.table("share", margins=True, normalize="index")
+    assert shares["(all)"].dropna().tolist() == [1.0] * int(shares["(all)"].notna().sum())
+    with raises(families.ANALYSIS, value="count", normalize="index"):
+        found.table("count", normalize="index")
+    with raises(families.ANALYSIS, normalize="rows"):
+        found.table("share", normalize="rows")
+
+
+def test_counts_are_shown_with_margins_and_intervals() -> None:
+    found = CrossTable(registry["tables"](name="tables").fit(EVIDENCE))
+    lower, upper = (found.table(f"count_{end}", margins=True) for end in ("lower", "upper"))
+    for level in (*WARDS, "(no declared level)", "(all)"):
+        text = f"[{lower.loc[level, 'f']:.0f}, {upper.loc[level, 'f']:.0f}]"
+        assert text in found.summary()
+        assert text in found._repr_html_()
+
+
+def test_all_means_are_drawn_on_one_scale() -> None:
+    described = Description(registry["moments"](name="moments").fit(EVIDENCE))
+    drawn = described.plot()
+    assert len(drawn.get_yticklabels()) == len(described.columns) + len(described.levels)
+    assert all(described.columns["mean"].between(0, 120))
+    left, right = drawn.get_xlim()
+    assert -20 < left < right < 120

@@ -163,7 +163,7 @@ def test_wrong_names_suggest_right_ones(catalogue: Catalogue) -> None:
 
 
 def test_matrices_are_drawn_with_unknown_entries_marked(catalogue: Catalogue) -> None:
-    shown = catalogue["toy/v1-r1"].correlation.plot()._repr_html_()
+    shown = catalogue["toy/v1-r1"].correlation.picture()._repr_html_()
     for name in ("c0", "c1", "c2"):
         assert shown.count(f"</title>{name}</text>") == 2
     picture = Picture.of_matrix(np.array([[1.0, np.nan], [np.nan, -0.5]]), ["a", "b<"])
@@ -178,13 +178,16 @@ def test_matrices_are_drawn_with_unknown_entries_marked(catalogue: Catalogue) ->
 def test_intervals_are_drawn(catalogue: Catalogue) -> None:
     release = catalogue["toy/v1-r1"]
     drawn = release.means.plot()
-    assert [each.get_yticklabels()[0].get_text() for each in drawn] == ["c0", "c1", "c2"]
-    lower, upper = release.means.interval()
-    for ax, low, high in zip(drawn, lower, upper, strict=True):
-        assert segments(ax) == [pytest.approx((low, high))]
+    assert [each.get_text() for each in drawn.get_yticklabels()] == ["c0", "c1", "c2"]
+    low, high = ranges = np.array([(c.lower, c.upper) for c in release.manifest.columns]).T
+    expected = [100 * (each - low) / (high - low) for each in release.means.interval()]
+    np.testing.assert_allclose(segments(drawn), np.transpose(expected))
     one = plt.subplots()[1]
-    assert release.standard_deviations.plot(one) == [one]
-    assert len(segments(one)) == 3
+    assert release.standard_deviations.plot(one) is one
+    lower, upper = release.standard_deviations.interval()
+    expected = [100 * each / np.diff(ranges, axis=0)[0] for each in (lower, upper)]
+    np.testing.assert_allclose(segments(one), np.transpose(expected))
+    assert all(each.get_xlabel() and each.get_title(loc="left") for each in (drawn, one))
     pairs = release.correlation.plot_intervals(pairs=2)
     assert len(segments(pairs)) == 2
     assert all(", " in each.get_text() for each in pairs.get_yticklabels())
@@ -203,18 +206,18 @@ def test_graphs_are_drawn(catalogue: Catalogue, tmp_path: Path) -> None:
     name = next(each for each in release.estimates if each.startswith("graph"))
     graph = release.graph(name)
     assert isinstance(graph, nx.Graph)
-    assert "no edges" in graph.plot().html
+    assert "no edges" in graph.picture().html
     assert "(intercept)" in graph  # about the means it has no edges
     names = [INTERCEPT, "alone", "a", "b", "c"]
     chain = weighted_graph(names, np.diag([0, 0, 0.5, -0.25], 1) + np.diag([0, 0, 0.5, -0.25], -1))
-    page = chain.plot().html
+    page = chain.picture().html
     assert re.findall("<title>(. with .: [^<]*)</title>", page) == [
         *("b with c: −0.25", "a with b: 0.5")  # the strongest on top
     ]
     assert "1 column without a drawn edge is left out" in page
     fitted = release.estimate("graphical-lasso", penalty=0.001)
-    fitted.plot().save(tmp_path / "graph.html")
-    assert fitted.plot().html in (tmp_path / "graph.html").read_text(encoding="utf-8")
+    fitted.picture().save(tmp_path / "graph.html")
+    assert fitted.picture().html in (tmp_path / "graph.html").read_text(encoding="utf-8")
     assert "<script" not in page
 
 
