@@ -39,6 +39,34 @@ class Frame(pd.DataFrame):  # type: ignore[misc]
         return pd.DataFrame, (pd.DataFrame(self),)
 
 
+class SummaryFrame(Frame):
+    """A DataFrame of numbers, shown with the digits that their errors leave.
+
+    Slices, products and copies are plain DataFrames.
+
+    Parameters
+    ----------
+    numbers
+        The table.
+    texts
+        How each number is shown; of the same shape and labels.
+    """
+
+    texts: pd.DataFrame
+
+    def __init__(self, numbers: pd.DataFrame, texts: pd.DataFrame) -> None:
+        super().__init__(numbers.copy())
+        # A plain assignment would make pandas look for a column of this name.
+        object.__setattr__(self, "texts", texts)
+
+    def __repr__(self) -> str:
+        return repr(self.texts)
+
+    def _repr_html_(self) -> str:
+        html: str = self.texts.to_html()
+        return html
+
+
 def chosen(name: object, known: Sequence[str]) -> str:
     """A name that is known.
 
@@ -162,8 +190,8 @@ class NumbersOverTime(Frame):
         return with_words(drawn, f"{words.capitalize()}, with intervals", named, words)
 
 
-class Quantiles(Frame):
-    """Quantiles of columns with their intervals, one line each."""
+class Quantiles(SummaryFrame):
+    """Quantiles of columns with intervals, one line each; those of dates are shown as dates."""
 
     def plot(self, column: str, ax: Axes | None = None) -> Axes:
         """Draw the quantiles of a column with their intervals, in its own unit.

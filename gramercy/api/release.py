@@ -18,7 +18,6 @@ from gramercy.api.frames import Histograms, Quantiles
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, shortened
 from gramercy.api.steps import StepsRelease
-from gramercy.api.tables import SummaryFrame
 from gramercy.archive.bundles.bundle_kinds import (
     PAGE,
     ReleaseBundle,
@@ -283,8 +282,7 @@ class Release(ReleaseAnalyses):
         found = ReleasedTable(self._bundle.evidence).quantiles(probabilities, level)
         found = found[found["column"].isin(wanted)].reset_index(drop=True)
         found = with_units_of_inputs(found, self.manifest.columns, _OF_QUANTILES)
-        dates = {each.name: each.dates for each in facts if each.dates}
-        return Quantiles(_shown_as_dates(found, dates))
+        return _shown_as_dates(found, {each.name: each.dates for each in facts if each.dates})
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.
@@ -553,13 +551,11 @@ class Release(ReleaseAnalyses):
         return f"<Release {self.id}: {epsilon}, {delta}, mu={guarantee.mu:.4g}{withdrawn}>"
 
 
-def _shown_as_dates(quantiles: pd.DataFrame, units: Mapping[str, DayCells]) -> pd.DataFrame:
+def _shown_as_dates(quantiles: pd.DataFrame, units: Mapping[str, DayCells]) -> Quantiles:
     """The same numbers, shown as dates in the columns that have such units."""
-    if not quantiles["column"].isin([*units]).any():
-        return quantiles
-    texts = quantiles.astype(object)
+    texts = quantiles.astype(object) if units else quantiles
     for name, unit in units.items():
         lines = quantiles["column"] == name
         for value in _OF_QUANTILES:
             texts.loc[lines, value] = quantiles.loc[lines, value].map(unit.in_words)
-    return SummaryFrame(quantiles, texts)
+    return Quantiles(quantiles, texts)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from gramercy.api.frames import Frame, in_ranges
+from gramercy.api.frames import SummaryFrame, in_ranges
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.common.notation import shortened, to_precision
 from gramercy.common.plotting import axes, draws, forest, with_words
@@ -456,31 +456,3 @@ class CrossTable:
 
     def _repr_html_(self) -> str:
         return html_table(self._texts(), self._caption()) + paragraph(self._test_text())
-
-
-class SummaryFrame(Frame):
-    """A DataFrame of numbers, shown with the digits that their errors leave.
-
-    Slices, products and copies are plain DataFrames.
-
-    Parameters
-    ----------
-    numbers
-        The table.
-    texts
-        How each number is shown; of the same shape and labels.
-    """
-
-    texts: pd.DataFrame
-
-    def __init__(self, numbers: pd.DataFrame, texts: pd.DataFrame) -> None:
-        super().__init__(numbers.copy())
-        # A plain assignment would make pandas look for a column of this name.
-        object.__setattr__(self, "texts", texts)
-
-    def __repr__(self) -> str:
-        return repr(self.texts)
-
-    def _repr_html_(self) -> str:
-        html: str = self.texts.to_html()
-        return html

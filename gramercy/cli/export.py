@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gramercy.api.r_script import script_and_data
 from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import read_withdrawal
 from gramercy.archive.export.data_package import CollectedRelease, write_collection
@@ -70,21 +71,32 @@ def export(
         Path | None,
         typer.Option(metavar="FOLDER", help="Write one data package of all releases here."),
     ] = None,
+    r: Annotated[
+        Path | None,
+        typer.Option(
+            "--r",
+            metavar="FILE",
+            help="Write a script for R that reads the numbers of one release, and the numbers "
+            "next to it.",
+        ),
+    ] = None,
     archive: ArchiveLocation = None,
     key: Annotated[
         list[Path] | None, typer.Option(help="File of a curator's public key; repeatable.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Export the catalogue to a registry or as one data package.
+    """Export the catalogue to a registry or as one data package, or a release to R.
 
     The registry is that of OpenDP Deployments; the package follows the Data Package standard, and
     has Croissant metadata.
 
     Example: gramercy export --registry entries --curator-type Nonprofit --region Berlin
     """
-    if registry is None and package is None:
-        raise families.EXPORT("Nothing to export.", "Add --registry FOLDER or --package FOLDER.")
+    if registry is None and package is None and r is None:
+        raise families.EXPORT(
+            "Nothing to export.", "Add --registry FOLDER, --package FOLDER or --r FILE."
+        )
     _check_folders(registry, package)
     answers = (
         _registry_answers(curator_type, region, sector, author) if registry is not None else None
@@ -93,14 +105,23 @@ def export(
     store = archive_of_options(context, archive, key)
     ledger = context.existing_ledger if archive is None else None
     chosen = select_releases(store, ledger, names or [])
-    releases = []
+    if r is not None and len(chosen) != 1:
+        raise families.EXPORT(
+            "--r needs one release, and {number} are chosen.",
+            "Name it: gramercy export DATASET/RELEASE --r {path}.",
+            number=len(chosen),
+            path=str(r),
+        )
+    releases, done = [], dict[str, Any]()
     for dataset, name in chosen:
         release, notice = Release(store, dataset, name), None  # its seal is verified
         if release.withdrawn is not None:
             notice = read_withdrawal(store.withdrawal(dataset, name)).manifest
         digest, signer = file_digest(release.path / SUMS), release.signed_by
         releases.append(CollectedRelease(release.manifest, digest, release.path, signer, notice))
-    done: dict[str, Any] = {"releases": [each.id for each in releases]}
+        if r is not None:
+            done["r"] = [str(each) for each in write_r_script(r, release)]
+    done["releases"] = [each.id for each in releases]
     if package is not None:
         # Even the id of a data set is private until something of it is published.
         published = {each.manifest.dataset.id for each in releases}
@@ -114,7 +135,8 @@ def export(
     if json:
         terminal.print_json(done)
         return
-    for path in [*done.get("registry", ()), *([done["package"]] if package else [])]:
+    files = [*done.get("r", ()), *done.get("registry", ()), *([done["package"]] if package else [])]
+    for path in files:
         terminal.say(path)
 
 
@@ -144,6 +166,16 @@ def _registry_answers(
     if region is None or not region.strip():
         raise _registry_fact_missing("--region", "the region that the data describe")
     return RegistryAnswers(curator_type, region, sector, tuple(filter(None, authors or ())))  # type: ignore[arg-type]
+
+
+def write_r_script(path: Path, release: Release) -> tuple[Path, Path]:
+    """Write a script for R, and the numbers that it reads next to it."""
+    data = path.with_name(f"{path.name}.json")
+    script, numbers = script_and_data(release, data.name)
+    with write_errors("--r", path):
+        disk.write_atomically(data, numbers.encode())
+        disk.write_atomically(path, script.encode())
+    return path, data
 
 
 def write_registry(

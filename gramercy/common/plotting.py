@@ -176,6 +176,7 @@ def forest(
     marked: Sequence[bool] | NDArray[np.bool_] | None = None,
     texts: Sequence[str] = (),
     series: Sequence[str] = ("",),
+    hollow_means: str = "with a caveat",
 ) -> Axes:
     """Draw numbers and their intervals, one below the other; unknown ones have no mark.
 
@@ -191,12 +192,13 @@ def forest(
     ax
         Axes to draw on; None for a new figure.
     marked
-        Which numbers have caveats, shape (k,) or (k, s): their marks are hollow, and their
-        intervals dashed.
+        Numbers with hollow marks and dashed intervals, shape (k,) or (k, s).
     texts
         What is written at the right of each line.
     series
         Names of the s numbers of a line, each with a colour.
+    hollow_means
+        What hollow marks mean, in the legend.
     """
     values = numbers.reshape(3, len(labels), len(series))
     count, several = values.shape[1:]
@@ -219,7 +221,7 @@ def forest(
             if own.any() and name and line == "solid":
                 drawn.set_label(name)
     if (hollow & known).any():
-        ax.plot([], [], "o", color="0.5", mfc="none", ms=4, label="with a caveat")
+        ax.plot([], [], "o", color="0.5", mfc="none", ms=4, label=hollow_means)
     if ax.get_legend_handles_labels()[0]:
         _legend(ax, below=44)
     names = [

@@ -1,4 +1,4 @@
-"""The guide for R gives the numbers that Python gives, from the files that a release has."""
+"""The script for R of a release gives the numbers that Python gives."""
 
 from __future__ import annotations
 
@@ -17,114 +17,122 @@ import gramercy
 from gramercy.api.release import Release
 from tests.support.caveat_release import publish_caveats
 from tests.support.documents import ROOT, blocks
-from tests.support.factories import home_at
+from tests.support.factories import home_at, run_command, run_json
+from tests.support.survey import survey_release
 
 pytestmark = pytest.mark.slow
 
 GUIDE = ROOT / "docs" / "how-to" / "R.md"
-CODE = [each.text for each in blocks(GUIDE) if each.language == "r"]
-OTHER_PACKAGES = re.compile(r"\b(arrow|igraph|glasso)::")
-PRINTED = (
-    "columns",
-    "levels",
-    "quantiles",
-    "caveats",
-    "r",
-    "lower",
-    "upper",
-    "rough",
-    "rough_means",
-    "noise",
-)
 R = shutil.which("Rscript")
+needs_r = pytest.mark.skipif(R is None, reason="R is not installed")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the release that the guide reads, under the path that it names."""
+@pytest.fixture(scope="module", params=["caveats", "groups"])
+def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release with histograms and caveats, and one with groups."""
     place = tmp_path_factory.mktemp("r")
-    with home_at(place / "home") as home:
-        publish_caveats(place)
-    shutil.copytree(home / "archive/toy/v1-r1", place / "archive/clinic/2026-11-r1")
-    return place
+    with home_at(place / "home"):
+        if request.param == "groups":
+            survey_release(place, by="ward")
+        else:
+            publish_caveats(place)
+    return gramercy.open(place / "home/archive").latest("toy")
 
 
-@pytest.fixture(scope="module")
-def release(folder: Path) -> Release:
-    return gramercy.open(folder / "home/archive").latest("toy")
+@pytest.fixture
+def script(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The script that the command writes."""
+    path = tmp_path / "my numbers" / "release.R"
+    path.parent.mkdir()
+    place = ("--archive", release.path.parents[2])
+    done = run_json("export", release.id, "--r", path, *place, capsys=capsys)
+    assert done["r"] == [str(path), f"{path}.json"]
+    return path
 
 
-def test_files_and_columns_of_the_guide_exist(folder: Path) -> None:
-    text, place = "\n".join(CODE), folder / "archive/clinic/2026-11-r1"
-    read = re.findall(
-        r'(?:(\w+) <- )?(?:read_table|read_matrix|file_of)\("([\w-]+)", "(\w+)"\)', text
+def in_r(script: Path, code: str) -> Any:
+    """What an expression is in R after the script was read."""
+    ask = script.with_name("ask.R")
+    ask.write_text(
+        f'options(warn = 2)\nsink("/dev/null")\nsource({json.dumps(str(script))})\nsink()\n'
+        f'cat(jsonlite::toJSON({code}, digits = NA, na = "null", matrix = "rowmajor"))\n'
     )
-    assert {each[1:] for each in read} >= {("moments", "columns"), ("intervals", "estimate")}
-    tables = {}
-    for variable, estimate, name in read:
-        (path,) = (place / "estimates").glob(f"{estimate}-*/{name}.csv")
-        tables[variable] = pd.read_csv(path)
-    shown = re.findall(r'^(\w+)\[.*?, c\(("[^)]*")\)\]', text, re.MULTILINE)
-    assert {variable for variable, _ in shown} >= {"columns", "levels", "quantiles", "clearest"}
-    for variable, names in shown:
-        assert set(re.findall(r'"(\w+)"', names)) <= set(tables[variable].columns)
-    for variable, name in re.findall(r"\b(columns|levels|caveats)\$(\w+)", text):
-        if variable in tables and f"column${name}" not in text:
-            assert name in tables[variable].columns
-    files = re.findall(r'file\.path\(release, "release", "([\w.]+)"\)', text)
-    missing = {name for name in files if not (place / "release" / name).exists()}
-    assert missing <= {"groups.parquet"}  # a release without groups
+    done = subprocess.run([str(R), str(ask)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-def results(folder: Path) -> dict[str, Any]:
-    """What the blocks of the guide that need base R and jsonlite compute."""
-    own = [each for each in CODE if not OTHER_PACKAGES.search(each)]
-    values = ", ".join(f"{name} = {name}" for name in PRINTED)
-    ask = 'options(warn = 2)\nsink("/dev/null")\n'
-    tell = f'sink()\ncat(jsonlite::toJSON(list({values}), digits = NA, na = "null"))\n'
-    script = folder / "guide.R"
-    script.write_text(ask + "\n".join(own) + tell)
+@needs_r
+def test_r_gives_the_numbers_of_python(release: Release, script: Path) -> None:
+    expected = {
+        "means": release.means.listed().reset_index(names="column"),
+        "standard_deviations": release.standard_deviations.listed().reset_index(names="column"),
+        "correlations": release.correlation.listed(),
+    }
+    if release.groups:
+        expected["groups"] = release.groups.rows.reset_index()
+        for name, table in (("means", "group_means"), ("correlation", "group_correlations")):
+            parts = []
+            for group, each in release.groups.items():
+                listed = getattr(each, name).listed()
+                listed = listed.reset_index(names="column") if name == "means" else listed
+                parts.append(listed.assign(group=group))
+            expected[table] = pd.concat(parts)
+    else:
+        expected["histograms"] = pd.DataFrame(release.marginals)
+        expected["quantiles"] = pd.DataFrame(release.quantiles())
+        expected["caveats"] = release.warnings.table()
+    names = [*expected, "correlation"]
+    found = in_r(script, f"list({', '.join(f'{name} = {name}' for name in names)})")
+    for name, table in expected.items():
+        own = pd.DataFrame(found[name])
+        assert set(own.columns) == set(table.columns)
+        for column in table.columns:
+            if table[column].dtype.kind in "fiu":
+                wanted = table[column].replace([np.inf, -np.inf], np.nan)
+                numbers = own[column].astype(float)
+                np.testing.assert_allclose(numbers, wanted, rtol=1e-12, atol=1e-15)
+            else:
+                texts = (each[column].astype("str").fillna("") for each in (own, table))
+                assert next(texts).tolist() == next(texts).tolist()
+    matrix = np.array(found["correlation"], dtype=float)
+    np.testing.assert_allclose(matrix, release.correlation, rtol=0, atol=1e-12)
+
+
+@needs_r
+def test_script_runs_by_itself_in_any_folder(release: Release, script: Path) -> None:
     done = subprocess.run(
-        [str(R), str(script)], cwd=folder, capture_output=True, text=True, check=False
+        [str(R), str(script)], cwd="/", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    assert release.names[1] in done.stdout
 
 
-@pytest.mark.skipif(R is None, reason="R is not installed")
-def test_r_gives_the_numbers_of_python(folder: Path, release: Release) -> None:
-    found = results(folder)
-    described = release.describe()
-    columns = pd.DataFrame(found["columns"]).set_index("column")
-    names = list(described.columns.index)
-    assert list(columns.index) == names
-    for key in ("mean", "mean_lower", "mean_upper", "deviation", "deviation_upper", "missing"):
-        expected = described.columns[key].to_numpy()
-        np.testing.assert_allclose(columns[key].astype(float), expected, rtol=1e-12)
-    np.testing.assert_allclose(columns["mean"].astype(float), release.means[names], rtol=1e-12)
-    assert columns["caveat"].fillna("").to_dict() == release.means.caveats[names].to_dict()
-    levels = pd.DataFrame(found["levels"]).set_index(["column", "level"])
-    for key in ("count", "share", "lower", "upper"):
-        np.testing.assert_allclose(levels[key], described.levels[key], rtol=1e-12)
-    quantiles = pd.DataFrame(found["quantiles"]).set_index(["column", "probability"])
-    np.testing.assert_allclose(quantiles["value"], described.quantiles["value"], rtol=1e-12)
-    listed = pd.DataFrame(found["caveats"])
-    assert list(listed["sentence"]) == [each.notice.sentence for each in release.warnings]
-    correlation = np.array(found["r"], dtype=float)
-    np.testing.assert_allclose(correlation, release.correlation, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found["noise"], release.evidence.deviations, rtol=1e-9)
-    for name, bound in zip(("lower", "upper"), release.correlation.interval(0.95), strict=True):
-        np.testing.assert_allclose(found[name], bound, rtol=0, atol=1e-12)
+def test_script_names_what_the_release_has(release: Release, script: Path) -> None:
+    numbers = json.loads(script.with_name("release.R.json").read_text())
+    named = re.findall(r'^(\w+) <- table_of\("(\w+)"\)', script.read_text(), re.MULTILINE)
+    assert [a for a, _ in named] == [b for _, b in named] == [*numbers][1:]
+    assert ("group_means" in numbers) == bool(release.groups)
+    assert ("histograms" in numbers) != bool(release.groups)
 
 
-@pytest.mark.skipif(R is None, reason="R is not installed")
-def test_rough_means_keep_every_column_in_its_own_unit(folder: Path, release: Release) -> None:
-    """Means of levels are shares, and those of other columns are near those of the estimates."""
-    found = results(folder)
-    rough, means = np.array(found["rough_means"]), release.means
-    assert rough.shape == means.shape
-    known = means.notna() & ~means.index.isin(["rare", "tail"])
-    away = np.abs(rough - means)[known] / release.standard_deviations[known]
-    assert away.max() < 1.0  # missing cells count as the centre
-    assert away[[name for name in away.index if "ward" in name]].max() < 0.1
+@needs_r
+def test_guide_can_be_followed(release: Release, script: Path) -> None:
+    """Its blocks of base R run after the script; those of other packages are left out."""
+    own = [each.text for each in blocks(GUIDE) if each.language == "r" and "::" not in each.text]
+    code = "\n".join(own).replace('source("release.R")', "")
+    lacking = "histograms|quantiles|caveats" if release.groups else "group"
+    lines = [line for line in code.splitlines() if not re.search(lacking, line)]
+    assert len(lines) > 3
+    code = "{" + "\n".join(lines) + "\n1}"
+    assert in_r(script, code) == [1]
+
+
+def test_a_script_is_of_one_release(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ("--archive", release.path.parents[2], "--r", tmp_path / "x.R")
+    code, _, error = run_command("export", "toy/v9-r9", *place, capsys=capsys)
+    assert code != 0
+    assert "toy/v9-r9" in error
+    assert not (tmp_path / "x.R").exists()

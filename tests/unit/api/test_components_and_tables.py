@@ -200,7 +200,7 @@ def test_printed_quartiles_do_not_fall() -> None:
 
 
 def test_shares_within_rows_and_columns_have_intervals() -> None:
-    found = CrossTable(registry["tables"](name="tables").fit(survey_evidence(TABLE, sd=0.02)))
+    found = CrossTable(registry["tables"](name="tables").fit(survey_evidence(TABLE, sd=0.004)))
     for normalize, by in (("index", "index"), ("columns", "columns"), ("all", "all")):
         exact = pd.crosstab(TABLE["ward"], TABLE["sex"], normalize=by)[list(SEXES)]
         share, lower, upper = (
