@@ -49,8 +49,8 @@ def test_histograms_have_equal_steps_of_nearly_all_rows(with_histograms: Release
         assert drawn == pytest.approx(0.99 * present["share"].sum(), abs=0.002)
     levels = marginals.plot("ward")
     assert [x.get_text() for x in levels.get_yticklabels()] == [*"ABC", "(others and missing)"]
-    with raises(families.UNKNOWN_NAME, column="first2"):
-        marginals.plot("first2")
+    with raises(families.UNKNOWN_NAME, column="fist"):
+        marginals.plot("fist")
 
 
 def test_quantiles_are_drawn_in_their_unit(with_histograms: Release) -> None:

@@ -237,4 +237,4 @@ def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with raises(families.MISSING_PACKAGES, command="pip install 'gramercy[plot]'"):
         Picture.of_matrix(np.eye(2), ["a", "b"])
     with raises(families.MISSING_PACKAGES):
-        plotting.stacked_axes(2, 1.0, 1.0)
+        plotting.axes()
