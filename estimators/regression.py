@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, model_validator
 
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.linear.design import Design, ReleasedColumns
+from gramercy.estimators.linear.design import Design, Recoding, ReleasedColumns
 from gramercy.estimators.linear.formula import Terms, parse_formula
 from gramercy.estimators.linear.least_squares import Regression, regression
 from gramercy.estimators.table_units import mean_weight
@@ -43,7 +43,8 @@ class LinearRegression(Estimator):
         Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one, with
         backticks around names that are not words. The intercept is always included. Functions and
         products, such as ``log1p(a)``, ``a:b`` or ``I(a > 1000)``, are columns that the release
-        derives so; ``.`` leaves them out if it has their inputs.
+        derives so; ``.`` leaves them out if it has their inputs. ``C(a, Treatment("B"))`` compares
+        levels with B, which need not be the first one.
     outcome, predictors
         The same as names of columns, in place of a formula; predictors are a list or a text with
         commas, and by default all other columns.
@@ -56,10 +57,10 @@ class LinearRegression(Estimator):
     Notes
     -----
     `estimators.linear.least_squares` describes the fit, the lasso and the intervals. A column of
-    levels has a coefficient for each level but the first one declared. If rows were clipped, this
-    is weighted least squares, in which row z has the weight min(1, radius / |z|)^2. If the release
-    states which share of each column's cells is present, moments are corrected for cells that are
-    missing independently, as in `estimators.table_units`.
+    levels has a coefficient for each level but its reference, the first one declared. If rows were
+    clipped, this is weighted least squares, in which row z has the weight min(1, radius / |z|)^2.
+    If the release states which share of each column's cells is present, moments are corrected for
+    cells that are missing independently, as in `estimators.table_units`.
 
     The filter, and the limit beyond which a coefficient is unknown, were chosen for isotropic
     Gaussian noise. They work in the metric in which the noise of the release is nearly so;
@@ -160,12 +161,16 @@ class LinearRegression(Estimator):
         """The columns, and their regression before tests and intervals; raises as `fit` does."""
         if evidence.unit or not evidence.names or not has_intercept(evidence):
             raise wordings.analysis_needs_means(self.name)
-        columns = self._design(evidence.names, evidence.columns)
-        return columns, regression(evidence, columns, sparse=self.selection == "lasso")
+        columns, recoding = self._design(evidence.names, evidence.columns)
+        found = regression(evidence, columns, sparse=self.selection == "lasso")
+        if recoding is None:
+            return columns, found
+        return recoding.design, found and found.recoded(evidence, recoding)
 
     def _design(
         self, names: Sequence[str], columns: Sequence[ColumnFacts | LevelsFacts | None]
-    ) -> Design:
+    ) -> tuple[Design, Recoding | None]:
+        """The columns of the fit, and how its coefficients are shown."""
         released, left_out = ReleasedColumns(names, columns), list[str]()
         if self.formula is not None:
             others, left_out = released.others(parse_formula(self.formula).outcome)
@@ -180,7 +185,8 @@ class LinearRegression(Estimator):
             terms = Terms(self.outcome, tuple(others), all_others=True)
         else:
             terms = Terms(self.outcome, tuple(dict.fromkeys(self.predictors)))
-        return released.design(terms, left_out if terms.all_others else ())
+        design = released.design(terms, left_out if terms.all_others else ())
+        return design, released.recoding(terms.references, design)
 
 
 def is_log(outcome: ColumnFacts | LevelsFacts | None) -> bool:
@@ -206,11 +212,13 @@ HIDDEN = "noise or other terms hide it"
 CLIPPED = "clipping hides the column"
 
 
-def inference(result: Regression | None, terms: Sequence[str], level: float) -> pd.DataFrame:
+def inference(
+    result: Regression | None, terms: Sequence[str], level: float, null: Array | float = 0.0
+) -> pd.DataFrame:
     """One line for each term, the intercept first.
 
-    `terms`: names of the 1 + k terms. As `LinearRegression.fit` says. NaN for what is unknown, and
-    the ``reason``.
+    `terms`: names of the q terms. `null`: the values that are tested. As `LinearRegression.fit`
+    says. NaN for what is unknown, and the ``reason``.
     """
     numbers = ("coefficient", "standard_error", "t", "p_value", "lower", "upper", "bias")
     if result is None:
@@ -220,9 +228,9 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
     error = np.hypot(result.noise_error, result.sampling_error)
     estimate = result.coefficients
     share = np.divide(result.noise_error**2, error**2, out=np.zeros_like(error), where=error > 0)
-    beyond = np.maximum(np.abs(estimate) - result.bias, 0.0)
+    beyond = np.maximum(np.abs(estimate - null) - result.bias, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t, distance = estimate / error, np.where(beyond > 0, beyond / error, 0.0)
+        t, distance = (estimate - null) / error, np.where(beyond > 0, beyond / error, 0.0)
     if result.by_folds:
         tail = reach_tail(distance, result.freedom, share)
     else:

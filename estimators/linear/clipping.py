@@ -64,10 +64,10 @@ class Clipping:
         )
 
     def errors(self, fit: FilteredFit, spread: float) -> Array:
-        """Standard errors of the coefficients by those of the lost moments, in scaled units.
+        """Covariance of the coefficients by the errors of the lost moments, in scaled units.
 
         `fit`: to the moments with the lost ones. `spread`: variance of the residuals. Returns shape
-        (k,).
+        (k, k).
         """
         residual = np.append(1.0, -fit.coefficients)
         moment = np.zeros((len(residual), len(residual)))
@@ -76,6 +76,5 @@ class Clipping:
         moment[0, 0] = spread + fit.coefficients @ moment[1:, 0]
         scores = noise_of_scores(self.lost.all_errors(moment), residual)
         scores += np.diag((self.unlike / Z95) ** 2 @ residual**2)
-        squares = ((fit.inverse @ scores[1:, 1:]) * fit.inverse).sum(axis=1)
-        errors: Array = np.sqrt(np.maximum(squares, 0.0))
-        return errors
+        covariance: Array = fit.inverse @ scores[1:, 1:] @ fit.inverse
+        return covariance

@@ -1,9 +1,12 @@
 """From the terms of a regression to the columns of the released matrix.
 
 A column of levels is a column of zeros and ones for each level but the first one declared, the
-reference. Rows without a declared level count with the reference. A function of columns, such as
+reference. Rows without a declared level count with this one. A function of columns, such as
 ``log1p(a)`` or ``a:b``, is the column of the release that is derived so, under any name; a
 product with a column of levels is a column for each level but the reference.
+
+With another reference, the regression is the same one, and its coefficients are those of the first
+reference in other words: see `Recoding`.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.linear.formula import Function, Named, Terms, in_words
@@ -21,6 +27,7 @@ from gramercy.schemas.derived import DerivedFacts, transform_of
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
+Array = NDArray[np.float64]
 Facts = ColumnFacts | LevelsFacts | None
 _SEVERAL_TERMS = ("spline", "polynomial")
 
@@ -40,6 +47,19 @@ class Design:
     def columns(self) -> list[int]:
         """The outcome and the regressors, shape (1 + k,)."""
         return [self.outcome, *self.regressors]
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """The coefficients of a design as differences from other reference levels.
+
+    With the coefficients b_l of levels, zero for the first one, and the reference r, the others are
+    b_l - b_r, and b_r is added to the coefficient of what the levels multiply: the intercept, or
+    the number of a product.
+    """
+
+    design: Design
+    linear: Array  # from the coefficients of the first references, shape (1 + k, 1 + k)
 
 
 @dataclass(frozen=True)
@@ -93,6 +113,53 @@ class ReleasedColumns:
             outcome, tuple(regressors), references, tuple(n for n in left_out if n not in names)
         )
 
+    def recoding(self, references: Mapping[str, str], design: Design) -> Recoding | None:
+        """The design with other references; None if they are the first levels.
+
+        `references`: a level for each column. Raises RequestError if one is not a level of its
+        column.
+        """
+        shown, named = [0, *design.regressors], dict(design.references)  # 0 is the intercept
+        linear = np.eye(len(shown))
+        for column, level in references.items():
+            levels = self._levels(column)
+            number = self._number_of(column, level, levels)
+            for parent in list(shown):
+                every = [self._times(index, parent) for index in levels]
+                if not number or every[number] not in shown or every[0] in shown:
+                    continue
+                if every[0] is None:
+                    names = (self.names[parent], self.names[levels[0]])
+                    raise self._missing(Function("product", names))
+                own, step = shown.index(every[number] or 0), np.eye(len(shown))
+                step[[k for k, each in enumerate(shown) if each in every], own] = -1.0
+                step[shown.index(parent), own] = 1.0
+                linear, shown[own] = step @ linear, every[0]
+            if column in named:
+                named[column] = self.names[levels[number]].removeprefix(f"{column}=")
+        if shown[1:] == list(design.regressors):
+            return None
+        return Recoding(replace(design, regressors=tuple(shown[1:]), references=named), linear)
+
+    def _times(self, level: int, other: int) -> int | None:
+        """The product of a level and another column, which may be the intercept."""
+        names = [self.names[level], self.names[other]]
+        return self._derived_from("product", names) if other else level
+
+    def _number_of(self, column: str, level: str, levels: Sequence[int]) -> int:
+        """The number of a level among those of its column."""
+        names = [self.names[k].removeprefix(f"{column}=") for k in levels]
+        wanted = [level, level.lower(), level.removesuffix(".0")]
+        if found := [names.index(each) for each in wanted if each in names]:
+            return found[0]
+        raise families.ANALYSIS(
+            "'{level}' is not a level of '{column}'.",
+            "Its levels, most similar first: {known}.",
+            level=level,
+            column=column,
+            known=most_similar_first(level, names),
+        )
+
     def others(self, outcome: Named) -> tuple[list[str], list[str]]:
         """The columns that ``.`` stands for, and those that it leaves out.
 
@@ -128,7 +195,10 @@ class ReleasedColumns:
         for column in term.inputs:
             if column not in known:
                 raise self._unknown(column)
-        raise families.ANALYSIS(
+        raise self._missing(term)
+
+    def _missing(self, term: Function) -> RequestError:
+        return families.ANALYSIS(
             "The release has no column for '{term}'.",
             "The curator can publish it, by this line under 'columns' in the contract: {line}",
             term=in_words(term),

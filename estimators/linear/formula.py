@@ -1,8 +1,9 @@
 """The terms that a formula names. It is parsed, and never evaluated on data.
 
 Formulas are those of R and of statsmodels: ``y ~ a + b``, ``y ~ .`` for all other columns,
-``y ~ . - c``, and backticks around names that are not words. ``C(x)`` is the same as ``x``: a
-column of levels is always coded by its levels. The intercept is always part of the regression.
+``y ~ . - c``, and backticks or ``Q("a b")`` around names that are not words. ``C(x)`` is the same
+as ``x``: a column of levels is always coded by its levels. ``C(x, Treatment("B"))`` compares them
+with B. The intercept is always part of the regression.
 
 Functions and products of columns, such as ``log1p(a)``, ``a:b``, ``a*b`` and ``I(a > 1000)``, are
 columns that a contract can derive: `linear.design` finds those that a release has.
@@ -15,8 +16,8 @@ import contextlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gramercy.schemas import families, wordings
@@ -38,8 +39,16 @@ def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:
 
 
 _STYLING = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")  # how formulaic marks the place of an error
-_CODED = re.compile(r"(`[^`]*`)|\bC\(\s*(`[^`]*`|\w+)\s*\)")
 _QUOTED = re.compile(r"`([^`]*)`")
+_NAMED_BY_Q = re.compile(r"""\bQ\(\s*("[^"]*"|'[^']*')\s*\)""")
+_CODED = re.compile(
+    r"""(?P<other>`[^`]*`)|\bC\(\s*(?P<name>`[^`]*`|\w+)\s*"""
+    r"""(?:,\s*(?P<coding>[^()]*(?:\((?:"[^"]*"|'[^']*'|[^()"'])*\))?)\s*)?\)"""
+)
+_REFERENCE = re.compile(
+    r"""(?:contr\.)?[Tt]reatment(?:\(\s*(?:(?:reference|base)\s*=\s*)?"""
+    r"""(?P<level>"[^"]*"|'[^']*'|[-+\w.]*)\s*\))?"""
+)
 _OTHER_NAMES = {"arcsinh": "asinh", "isnan": "is missing", "isna": "is missing"}
 _FUNCTIONS = tuple(name for name, each in TRANSFORMS.items() if each.inputs == 1)
 _SIGNS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<="}
@@ -111,6 +120,8 @@ class Terms:
     predictors: tuple[Named, ...]
     excluded: tuple[Named, ...] = ()  # columns after a minus sign
     all_others: bool = False  # whether `.` is among the predictors
+    # the level with which others are compared, of a column whose first level it is not
+    references: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_formula(formula: str, columns: Sequence[str] = ()) -> Terms:
@@ -119,6 +130,7 @@ def parse_formula(formula: str, columns: Sequence[str] = ()) -> Terms:
     `formula`: such as ``y ~ a + b``. `columns`: names that ``.`` stands for. Raises InvalidValue if
     it cannot be parsed, or has terms that no release can have.
     """
+    references, formula = _references(formula), uncoded(formula)
     sides, tokens = _parsed(formula, columns)
     left, right = getattr(sides, "lhs", ()), getattr(sides, "rhs", ())
     if not hasattr(sides, "lhs") or isinstance(right, tuple) or len(left) != 1:
@@ -130,7 +142,8 @@ def parse_formula(formula: str, columns: Sequence[str] = ()) -> Terms:
     if None not in predictors:
         raise families.FORMULA(
             "The formula '{formula}' removes the intercept.",
-            "Leave out '- 1' and '0 +': moments are about the means.",
+            "Leave out '- 1' and '0 +': moments are about the means. In place of the coefficient "
+            "of every level, test such sums as 'Intercept + `ward=B`'.",
             formula=formula,
         )
     named = tuple(dict.fromkeys(each for each in predictors if each is not None))
@@ -140,7 +153,36 @@ def parse_formula(formula: str, columns: Sequence[str] = ()) -> Terms:
     used = {outcome, *named, *itertools.chain.from_iterable(of_functions)}
     mentioned = [each for each in _mentioned(formula, tokens) if each not in used]
     dot = any((token.token, token.kind.value) == (".", "operator") for token in tokens)
-    return Terms(outcome, named, tuple(dict.fromkeys(mentioned)), dot)
+    return Terms(outcome, named, tuple(dict.fromkeys(mentioned)), dot, references)
+
+
+def uncoded(formula: str) -> str:
+    """A formula in which columns have their names alone, without ``C()`` and ``Q()``."""
+    return _CODED.sub(lambda found: found["other"] or found["name"], _quoted(formula))
+
+
+def _quoted(formula: str) -> str:
+    return _NAMED_BY_Q.sub(lambda found: f"`{found[1][1:-1]}`", formula)
+
+
+def _references(formula: str) -> dict[str, str]:
+    """The levels with which ``C(x, Treatment("B"))`` compares, by column."""
+    references = dict[str, str]()
+    for found in _CODED.finditer(_quoted(formula)):
+        coding = found["coding"] and _REFERENCE.fullmatch(found["coding"].strip())
+        if found["coding"] and not coding:
+            raise families.FORMULA(
+                "'{term}' in the formula '{formula}' is not a coding of levels that a regression "
+                "has.",
+                "Write C({name}, Treatment('B')) to compare levels with one of them, and "
+                "compare others by .t_test().",
+                formula=formula,
+                term=found[0],
+                name=found["name"],
+            )
+        if coding and coding["level"]:
+            references[found["name"].strip("`")] = coding["level"].strip("\"'")
+    return references
 
 
 def in_words(term: Named) -> str:
@@ -163,7 +205,7 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, list[Token]]:
     from formulaic.parser import DefaultFormulaParser
 
     available = {"__formulaic_variables_available__": list(columns)}
-    parser, formula = DefaultFormulaParser(), _CODED.sub(r"\1\2", formula)
+    parser = DefaultFormulaParser()
     try:
         return parser.get_terms(formula, context=available), list(parser.get_tokens(formula))
     except (FormulaicError, SyntaxError) as error:
@@ -249,8 +291,9 @@ def _unknown_function(formula: str, text: str) -> InvalidValue:
         "'{term}' in the formula '{formula}' is not a column, nor a function of columns that a "
         "release can have.",
         "Functions of a column are {known}, comparisons such as I(a > 1000), and products of two, "
-        "such as a:b. In place of log(a), use log1p(a), the logarithm of 1 + a. Anything else must "
-        "be a column of the table itself.",
+        "such as a:b. In place of log(a), use log1p(a), the logarithm of 1 + a; in place of bs(a) "
+        "and poly(a), spline(a) and polynomial(a). Anything else must be a column of the table "
+        "itself.",
         formula=formula,
         term=text,
         known=tuple(f"{name}(a)" for name in _FUNCTIONS if name.isidentifier()),

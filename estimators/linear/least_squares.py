@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.clipped_moments import LostMoments
 from gramercy.estimators.linear.clipping import Clipping
-from gramercy.estimators.linear.design import Design
+from gramercy.estimators.linear.design import Design, Recoding
 from gramercy.estimators.linear.filtered_fit import (
     FilteredFit,
     Moments,
@@ -28,6 +27,7 @@ from gramercy.estimators.uncertainty.moment_errors import release_noise, tail_fa
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.noise import NoiseLaw
 
 # Moments about the means for a regression.
 #
@@ -210,22 +210,31 @@ _LEAST_RESIDUAL = 1e-3  # share of the outcome's variance, of which noise may le
 
 @dataclass(frozen=True)
 class Regression:
-    """The intercept, first, and k coefficients, in the columns' own units; shape (1 + k,) each."""
+    """The intercept, first, and k coefficients, or linear combinations of them; q = 1 + k of them.
 
-    fitted: Array  # coefficients of the fit, for prediction
-    coefficients: Array  # coefficients with less bias, for inference
-    # standard errors by the noise of both matrices and by sampling; with folds, what the jackknife
-    # finds beyond the noise
-    noise_error: Array
-    sampling_error: Array
-    bias: Array  # bound on the bias by directions that noise hides, and by clipping
-    known: NDArray[np.bool_]  # which coefficients noise does not hide
-    shape: Array  # Gamma shape of the noise in each coefficient; see `uncertainty.tails`
+    They are in the columns' own units.
+    """
+
+    fitted: Array  # coefficients of the fit, for prediction; shape (q,)
+    coefficients: Array  # coefficients with less bias, for inference; shape (q,)
+    # covariances by the noise of both matrices and by sampling; with folds, what the jackknife
+    # finds beyond the noise, which may be indefinite; shape (q, q)
+    by_noise: Array
+    by_sampling: Array
+    # What bounds the bias by directions that noise hides: the rows of (I - M C_xx) B^-T, and those
+    # of B^-T, shape (q, k); the least norms of the latter, shape (q,); and the size of B^T b
+    leakage: Array
+    whole: Array
+    least: Array
+    size: float
+    shift: Array  # what clipping moves them by, as far as it is published; shape (q,)
+    errors: Array  # L, the last row that of the residual: errors by noise are in L E L^T
+    law: NoiseLaw
     # standard deviation of a regressor over that of the outcome; NaN within the noise and for the
-    # intercept
+    # intercept; shape (q,)
     standardised: Array
     # which coefficients are in the fit: all of them, or those that the lasso selects, and the
-    # intercept. Those for inference, and their errors, do not depend on it.
+    # intercept. Those for inference, and their errors, do not depend on it. Shape (q,)
     selected: NDArray[np.bool_]
     # share of the outcome's variance that the fit explains; NaN if that variance is lost
     r_squared: float
@@ -235,31 +244,76 @@ class Regression:
     tails: float  # factor of the sampling variance for rows with heavy tails
     freedom: float  # number of rows minus that of coefficients; with folds, that of the jackknife
     by_folds: bool  # whether sampling errors are those of the jackknife
-    # coefficients that are unknown because clipping hides their columns
+    # coefficients that are unknown because clipping hides their columns; shape (q,)
     clipped: NDArray[np.bool_]
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors by the noise, shape (q,)."""
+        errors: Array = np.sqrt(np.maximum(np.diag(self.by_noise), 0.0))
+        return errors
+
+    @property
+    def sampling_error(self) -> Array:
+        """Standard errors by sampling, shape (q,)."""
+        errors: Array = np.sqrt(np.maximum(np.diag(self.by_sampling), 0.0))
+        return errors
+
+    @property
+    def bias(self) -> Array:
+        """Bounds on the bias by directions that noise hides, and by clipping; shape (q,)."""
+        bounds: Array = np.linalg.norm(self.leakage, axis=1) * self.size + np.abs(self.shift)
+        return bounds
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which coefficients noise and clipping do not hide, shape (q,)."""
+        scale = np.maximum(np.linalg.norm(self.whole, axis=1), self.least)
+        visible = np.linalg.norm(self.leakage, axis=1) <= _MOST_LEAKAGE * scale
+        return np.asarray(visible & ~self.clipped)
+
+    @property
+    def shape(self) -> Array:
+        """Gamma shape of the noise in each coefficient, shape (q,); see `uncertainty.tails`."""
+        return gamma_shape(self.law, self.errors)[:-1, -1]
+
+    def transformed(self, linear: Array) -> Regression:
+        """Linear combinations L b of the coefficients, with their errors; L has shape (r, q)."""
+        last = np.zeros((1, len(self.errors) - 1))
+        whole = np.block([[linear, np.zeros((len(linear), 1))], [last, np.ones((1, 1))]])
+        return replace(
+            self,
+            fitted=linear @ self.fitted,
+            coefficients=linear @ self.coefficients,
+            by_noise=linear @ self.by_noise @ linear.T,
+            by_sampling=linear @ self.by_sampling @ linear.T,
+            leakage=linear @ self.leakage,
+            whole=linear @ self.whole,
+            least=np.abs(linear) @ self.least,
+            shift=linear @ self.shift,
+            errors=whole @ self.errors,
+            standardised=np.full(len(linear), np.nan),
+            selected=(linear != 0) @ self.selected,
+            clipped=(linear != 0) @ self.clipped,
+        )
+
+    def recoded(self, evidence: Evidence, recoding: Recoding) -> Regression:
+        """The same regression with other reference levels."""
+        design, found = recoding.design, self.transformed(recoding.linear)
+        centring = Centring.of(evidence, design)
+        if centring is None:
+            return found
+        moments, clipping = centring.moments(evidence.raw), Clipping.of(evidence, design)
+        units = Units.of(evidence, design, moments, centring.present)
+        return replace(found, standardised=units.standardised(moments, centring, clipping))
 
     def among(self, used: NDArray[np.bool_]) -> Regression:
         """The regression with regressors that it does not use; their coefficients are unknown."""
-        places = np.flatnonzero(np.append(True, used))
-
-        def expanded(array: NDArray[Any], fill: object) -> NDArray[Any]:
-            result = np.full(1 + len(used), fill, dtype=array.dtype)
-            result[places] = array
-            return result
-
-        return replace(
-            self,
-            fitted=expanded(self.fitted, 0.0),
-            coefficients=expanded(self.coefficients, np.nan),
-            noise_error=expanded(self.noise_error, np.nan),
-            sampling_error=expanded(self.sampling_error, np.nan),
-            bias=expanded(self.bias, np.nan),
-            known=expanded(self.known, False),
-            shape=expanded(self.shape, np.inf),
-            standardised=expanded(self.standardised, np.nan),
-            selected=expanded(self.selected, False),
-            clipped=expanded(self.clipped, True),
-        )
+        places = np.append(True, used)
+        everything = self.transformed(np.eye(1 + len(used))[:, places])
+        standardised = np.full(1 + len(used), np.nan)
+        standardised[places] = self.standardised
+        return replace(everything, standardised=standardised, clipped=everything.clipped | ~places)
 
 
 def regression(  # noqa: PLR0915  one derivation
@@ -307,7 +361,7 @@ def regression(  # noqa: PLR0915  one derivation
         centred[1:, 1:] = spread * fit.positive
     freedom = max(rows - 1 - k, 1.0)
     about_means = units.response(np.column_stack([np.zeros(k), fit.inverse]))
-    sampling = _diagonal(about_means, centred * (tails / freedom))
+    sampling = about_means @ centred @ about_means.T * (tails / freedom)
 
     full = np.zeros(len(evidence.raw))  # the residual in all columns of the release
     full[0], full[centring.columns] = -float(residual @ moments.mean), residual
@@ -316,7 +370,7 @@ def regression(  # noqa: PLR0915  one derivation
     if centring.together is not None:
         more = centring.together.more_noise(evidence.raw, evidence.deviations)
         of_scores += (np.diag(more @ full**2) + more * np.outer(full, full))[np.ix_(order, order)]
-    by_noise = _diagonal(response, of_scores * centring.factor**2)
+    by_noise = response @ of_scores @ response.T * centring.factor**2
 
     def statistic(matrix: Array) -> Array:
         moments = centring.moments(matrix)
@@ -327,27 +381,21 @@ def regression(  # noqa: PLR0915  one derivation
     folds = jackknife(evidence, statistic)
     if folds is not None:
         freedom = folds.freedom
-        beyond = np.maximum(folds.standard_error**2 - by_noise, 0.0)
-        sampling = np.where(np.isfinite(beyond), beyond, sampling)
+        beyond = folds.covariance - by_noise
+        sampling = beyond if np.isfinite(beyond).all() else sampling
     # The errors by noise are entries of L E L^T, where the last row of L is the residual.
     linear = np.zeros((len(response) + 1, len(full)))
     linear[:-1, order], linear[-1] = response, full
-    shape = gamma_shape(evidence.law, linear)[:-1, -1]
 
-    of_outcome = 1 / math.sqrt(noise.shape[0, 0])
-    leakage, scale = units.leakage(fit.leakage, fit.metric.back.T, of_outcome)
-    size = max(fit.metric.length(b) for b in (fit.fitted, fit.coefficients))
-    bias = leakage * size
-    variances = np.diag(moments.covariance)
-    signs = np.zeros(1 + k, dtype=bool)
+    least = np.zeros(1 + k)
+    least[0] = units.outcome_scale / math.sqrt(noise.shape[0, 0])
+    shift, signs = np.zeros(1 + k), np.zeros(1 + k, dtype=bool)
     if clipping is not None:
         whole_moments = centring.with_lost(moments, clipping.lost)
         whole = filtered_fit(whole_moments, noise, delta)
         of_rows = units.coefficients(fit.coefficients, moments)
-        bias += np.abs(units.coefficients(whole.coefficients, whole_moments) - of_rows)
-        of_lost = units.errors(clipping.errors(whole, spread))
-        by_noise += of_lost**2
-        variances = clipping.variance * centring.present**2
+        shift = units.coefficients(whole.coefficients, whole_moments) - of_rows
+        by_noise += units.of_slopes @ clipping.errors(whole, spread) @ units.of_slopes.T
         signs[1:] = clipping.signs[1:]
     selected, prediction = np.ones(k, dtype=bool), fit
     if sparse:
@@ -368,12 +416,16 @@ def regression(  # noqa: PLR0915  one derivation
     return Regression(
         units.coefficients(fitted, moments),
         units.coefficients(fit.coefficients, moments),
-        np.sqrt(by_noise),
-        np.sqrt(sampling),
-        bias,
-        (leakage <= _MOST_LEAKAGE * scale) & ~signs,
-        shape,
-        np.where(signs, np.nan, units.standardised(variances, np.diag(centring.deviations))),
+        by_noise,
+        sampling,
+        units.of_slopes @ fit.leakage,
+        units.of_slopes @ fit.metric.back.T,
+        least,
+        max(fit.metric.length(b) for b in (fit.fitted, fit.coefficients)),
+        shift,
+        linear,
+        evidence.law,
+        units.standardised(moments, centring, clipping),
         np.append(True, selected),
         r_squared,
         units.outcome_scale * float(np.sqrt(spread / moments.weight)),
@@ -384,12 +436,6 @@ def regression(  # noqa: PLR0915  one derivation
         folds is not None,
         signs,
     )
-
-
-def _diagonal(response: Array, covariance: Array) -> Array:
-    """Variances after a linear map, never negative."""
-    variances: Array = np.maximum(((response @ covariance) * response).sum(axis=1), 0.0)
-    return variances
 
 
 def _r_squared(moments: Moments, fit: FilteredFit, noise: NoiseMetric) -> float:
@@ -448,42 +494,32 @@ class Units:
         slopes = self.slopes * coefficients
         return np.append(means[0] - slopes @ means[1:], slopes)
 
+    @property
+    def of_slopes(self) -> Array:
+        """Errors of (intercept, coefficients) from those of the k coefficients of the moments.
+
+        Shape (1 + k, k).
+        """
+        return np.vstack([-self.means[1:] * self.slopes, np.diag(self.slopes)])
+
     def response(self, of_scores: Array) -> Array:
         """Errors of (intercept, coefficients) from those of the scores u; shape (1 + k, 1 + k).
 
         `of_scores`: errors of the coefficients from those of u, shape (k, 1 + k).
         """
-        slopes = self.slopes[:, None] * of_scores
-        intercept = -self.means[1:] @ slopes
-        intercept[0] += self.unit[0] / self.weight
-        return np.vstack([intercept, slopes])
+        errors = self.of_slopes @ of_scores
+        errors[0, 0] += self.unit[0] / self.weight
+        return errors
 
-    def leakage(self, leakage: Array, whole: Array, outcome: float) -> tuple[Array, Array]:
-        """Norms of the rows of (I - M C_xx) B^-T, and of those of B^-T.
-
-        `leakage`, `whole`: the two matrices, shape (k, k). `outcome`: the least norm of the
-        intercept, in units of the outcome. Returns tuple of ndarray, shape (1 + k,) each: for the
-        intercept, of the combination of rows on which its error depends. Each is in the table's
-        units per unit of B^T b.
-        """
-        of_intercept = self.means[1:] * self.slopes
-        norms, scale = (
-            np.append(
-                np.linalg.norm(of_intercept @ each), self.slopes * np.linalg.norm(each, axis=1)
-            )
-            for each in (leakage, whole)
-        )
-        scale[0] = max(scale[0], self.outcome_scale * outcome)
-        return norms, scale
-
-    def errors(self, of_coefficients: Array) -> Array:
-        """Errors of the intercept and the coefficients in own units, from independent ones."""
-        slopes = self.slopes * of_coefficients
-        return np.append(np.linalg.norm(slopes * self.means[1:]), slopes)
-
-    def standardised(self, variances: Array, noise: Array) -> Array:
+    def standardised(
+        self, moments: Moments, centring: Centring, clipping: Clipping | None
+    ) -> Array:
         """Standard deviations of the regressors over that of the outcome; NaN where unknown."""
-        clear = variances > _CLEAR * noise
+        variances, unknown = np.diag(moments.covariance), np.zeros(len(self.unit), dtype=bool)
+        if clipping is not None:
+            variances = clipping.variance * centring.present**2
+            unknown[1:] = (clipping.signs | clipping.hidden)[1:]
+        clear = (variances > _CLEAR * np.diag(centring.deviations)) & ~unknown
         deviations = self.unit * np.sqrt(np.where(clear, variances, np.nan))
         return np.append(np.nan, deviations[1:] / deviations[0])
 

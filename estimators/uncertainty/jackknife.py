@@ -48,6 +48,13 @@ class Jackknife:
     standard_error: Array  # NaN where the statistic is not finite for all rows without a fold
     # degrees of freedom of Student's t distribution: the number of folds minus that of tables
     freedom: int
+    deviations: Array  # of every fold; their squares add up to those of the errors; shape (K, ...)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of a statistic that is a vector, shape (q, q)."""
+        covariance: Array = self.deviations.T @ self.deviations
+        return covariance
 
 
 def student_quantile(level: float, freedom: float) -> float:
@@ -116,7 +123,7 @@ def jackknife(evidence: Evidence, statistic: Statistic) -> Jackknife | None:
     parts = [[fold for fold in evidence.folds if fold.stratum == each] for each in strata]
     sums = [sum(fold.moment * fold.rows for fold in part) for part in parts]
     rows = [sum(fold.rows for fold in part) for part in parts]
-    variance = np.zeros_like(statistic(evidence.raw))
+    every = list[Array]()
     for part, own_sum, own_rows in zip(parts, sums, rows, strict=True):
         others = sum(sums) - own_sum
         without = np.array(
@@ -129,7 +136,10 @@ def jackknife(evidence: Evidence, statistic: Statistic) -> Jackknife | None:
             ]
         )
         with np.errstate(invalid="ignore"):
-            deviations = without - without.mean(axis=0)
-        variance = variance + (len(part) - 1) / len(part) * (deviations**2).sum(axis=0)
-    variance = np.where(np.isfinite(variance), variance, np.nan)
-    return Jackknife(statistic(evidence.raw), np.sqrt(variance), len(evidence.folds) - len(strata))
+            own = without - without.mean(axis=0)
+        every.append(math.sqrt((len(part) - 1) / len(part)) * own)
+    deviations = np.concatenate(every)
+    error = np.sqrt((deviations**2).sum(axis=0))
+    error = np.where(np.isfinite(error), error, np.nan)
+    freedom = len(evidence.folds) - len(strata)
+    return Jackknife(statistic(evidence.raw), error, freedom, deviations)

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
+from scipy.special import chdtrc, chdtri, gammainccinv, gammaincinv, ndtr, ndtri
 
 from gramercy.schemas.noise import NoiseLaw
 
@@ -82,6 +82,26 @@ def critical_value(alpha: float, share: Array, shape: Array) -> Array:
         entries = non_normal & (rounded == k)
         critical[entries] = np.interp(share[entries], *_critical_values(alpha, float(k)))
     return critical
+
+
+def squared_length_quantile(alpha: float, q: int, shape: float) -> float:
+    """The x with P(|T|^2 > x) = `alpha` for q noise variables of unit variance with one V.
+
+    At least that of the chi-squared distribution. `shape`: Gamma shape k of the noise.
+    """
+    normal = float(chdtri(q, alpha))
+    non_normal, rounded = _non_normal(np.ones(1), np.array([shape]))
+    if not non_normal[0]:
+        return normal
+    values, weights = _mixture(float(rounded[0]))
+    least, most = 0.0, 100.0 + 10.0 * normal
+    while chdtrc(q, most / values) @ weights > alpha:
+        most *= 2
+    for _ in range(_BISECTIONS):
+        middle = (least + most) / 2
+        too_low = chdtrc(q, middle / values) @ weights > alpha
+        least, most = (middle, most) if too_low else (least, middle)
+    return max(most, normal)
 
 
 def noise_share(by_sampling: Array, by_noise: Array) -> Array:

@@ -107,6 +107,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         outcome: str | None = None,
         predictors: Sequence[str] | None = None,
         selection: Literal["lasso"] | None = None,
+        cov_type: str | None = None,
         level: float = 0.95,
     ) -> RegressionResult:
         """Linear regression in the columns' own units, with errors by noise and sampling.
@@ -117,10 +118,15 @@ class ReleaseAnalyses(ReleaseMatrices):
             Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one.
             Functions and products, such as ``log1p(a)``, ``a:b`` or ``I(a > 1000)``, are columns
             that the release derives so; ``.`` leaves them out if it has their inputs.
+            ``C(a, Treatment("B"))`` compares levels with B, which need not be the first one.
         outcome, predictors
             Names of columns instead of a formula; all other columns are the default predictors.
         selection
             ``lasso``: predict by those predictors that a lasso selects. Intervals do not change.
+        cov_type
+            ``nonrobust`` for errors that assume residuals of one variance; ``HC0`` to ``HC3``, or
+            ``jackknife``, for robust ones, which are those of a jackknife over the folds of the
+            release. By default, robust ones if it has folds.
         level
             Confidence level of the intervals.
 
@@ -128,9 +134,10 @@ class ReleaseAnalyses(ReleaseMatrices):
         ------
         RequestError
             If the formula is invalid, or names a column, a product or a function that is not
-            released; or if the release has no intercept or has unit rows.
+            released; if the release has no intercept or has unit rows; or no folds for robust
+            errors.
         """
-        from gramercy.api.regression import RegressionResult
+        from gramercy.api.regression import RegressionResult, of_errors
         from gramercy.estimators.regression import LinearRegression
 
         self._needs_second_moment()
@@ -142,7 +149,8 @@ class ReleaseAnalyses(ReleaseMatrices):
             "selection": selection,
         }
         spec = parse(LinearRegression, settings, "regression", RequestError)
-        return RegressionResult(self.evidence, spec)
+        evidence = self.evidence if cov_type is None else of_errors(self.evidence, cov_type)
+        return RegressionResult(evidence, spec)
 
     def pca(
         self,

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from gramercy.api.hypotheses import Prediction, TTest, WaldTest
 from gramercy.api.own_rows import OwnRows
+<<<<<<< HEAD
 from gramercy.common.plotting import draws, forest, with_words
+=======
+from gramercy.common.plotting import axes, draws
+from gramercy.estimators.linear.hypotheses import (
+    Hypotheses,
+    JointTest,
+    joint_test,
+    names_of_level,
+    plain_term,
+    read_hypotheses,
+)
+>>>>>>> d9106dd2 (Regressions: other reference levels, covariances, tests of hypotheses, predictions with errors)
 from gramercy.estimators.regression import LinearRegression, inference
-from gramercy.schemas import wordings
+from gramercy.estimators.uncertainty.jackknife import has_jackknife
+from gramercy.schemas import families, wordings
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.schemas.evidence import Evidence
+
+Facts = ColumnFacts | LevelsFacts | None
+Rows: TypeAlias = "pd.DataFrame | pd.Series | Mapping[str, Any] | ArrayLike"
 
 _SMALL_P = 0.001  # smaller ones are not distinguished in a text
 _HEAD = ("coef", "std err", "t", "p", "lower", "upper")
@@ -29,6 +52,63 @@ class Summary(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class TermSeries(pd.Series):  # type: ignore[misc]
+    """Numbers by term, also by the names that statsmodels gives terms, such as ``C(x)[T.b]``."""
+
+    _metadata: ClassVar[list[str]] = ["other_names"]
+
+    @property
+    def _constructor(self) -> type[TermSeries]:
+        return TermSeries
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key not in self.index:
+            key = getattr(self, "other_names", {}).get(plain_term(key), key)
+        return super().__getitem__(key)
+
+
+_NO_ROWS = "A release has no rows, so it has no '{attribute}'.", "Use .residual_sd or .predict()."
+_NO_LIKELIHOOD = (
+    "'{attribute}' is not known: half the number of rows multiplies the noise in the logarithm of "
+    "the residuals' variance.",
+    "Compare models by .rsquared_adj or .wald_test().",
+)
+_NOT_HERE = {
+    **dict.fromkeys(["resid", "fittedvalues", "resid_pearson", "get_influence"], _NO_ROWS),
+    **dict.fromkeys(["llf", "aic", "bic", "compare_lr_test"], _NO_LIKELIHOOD),
+}
+_BLOCK = 256  # rows of predictions with errors at a time
+
+
+def of_errors(evidence: Evidence, cov_type: str) -> Evidence:
+    """The release with errors of the type that statsmodels calls so.
+
+    ``nonrobust`` leaves out the folds; ``HC0`` to ``HC3`` need them. Raises RequestError if the
+    release has too few, or for another type.
+    """
+    if cov_type == "nonrobust":
+        return replace(evidence, folds=())
+    if cov_type not in _ROBUST:
+        raise families.ANALYSIS(
+            "'{cov_type}' is not a type of errors that a release can have.",
+            "Use one of: {known}.",
+            cov_type=cov_type,
+            known=("nonrobust", *_ROBUST),
+        )
+    if not has_jackknife(evidence):
+        raise families.ANALYSIS(
+            "Robust errors need a release with folds: its moments do not tell how residuals "
+            "depend on the predictors.",
+            "Ask the curator for 'folds: 10' in the request; without 'cov_type', errors assume "
+            "residuals of one variance.",
+            cov_type=cov_type,
+        )
+    return evidence
+
+
+_ROBUST = ("jackknife", "HC0", "HC1", "HC2", "HC3")
 
 
 class RegressionResult:
@@ -53,9 +133,18 @@ class RegressionResult:
     def __init__(self, evidence: Evidence, settings: LinearRegression) -> None:
         self._design, self._result = settings.design_and_result(evidence)
         self._tables = settings.estimate_of(evidence, self._design, self._result).tables
-        self._rows, self._names = OwnRows(evidence), evidence.names
+        self._rows = OwnRows(evidence)
         self.level = settings.level
         self.outcome = str(self._tables["terms"]["column"].iloc[0])
+        self._other_names = {
+            label: [label, *_other_names(evidence.columns[index], label)]
+            for label, index in zip(self.table.index, (0, *self._design.regressors), strict=True)
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NOT_HERE:
+            raise families.ANALYSIS(*_NOT_HERE[name], attribute=name)
+        raise AttributeError(name)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -70,7 +159,7 @@ class RegressionResult:
     @property
     def params(self) -> pd.Series:
         """The coefficients; NaN where unknown."""
-        return self.table["coefficient"]
+        return self._by_term("coefficient")
 
     @property
     def ratios(self) -> pd.DataFrame | None:
@@ -86,17 +175,17 @@ class RegressionResult:
     @property
     def bse(self) -> pd.Series:
         """Standard errors by noise and sampling together."""
-        return self.table["standard_error"]
+        return self._by_term("standard_error")
 
     @property
     def tvalues(self) -> pd.Series:
         """Coefficients over their standard errors."""
-        return self.table["t"]
+        return self._by_term("t")
 
     @property
     def pvalues(self) -> pd.Series:
         """P-values of the hypothesis that a coefficient is zero; they allow for bias."""
-        return self.table["p_value"]
+        return self._by_term("p_value")
 
     @property
     def known(self) -> pd.Series:
@@ -121,6 +210,36 @@ class RegressionResult:
         return float(self.fit.iloc[0])
 
     @property
+    def rsquared_adj(self) -> float:
+        """R squared, corrected for the number of terms."""
+        return 1 - (1 - self.rsquared) * (self.nobs - 1) / self.df_resid
+
+    @property
+    def df_model(self) -> float:
+        """Number of terms without the intercept."""
+        return float(len(self.table) - 1)
+
+    @property
+    def df_resid(self) -> float:
+        """Number of rows minus that of terms, at least 1."""
+        return max(self.nobs - len(self.table), 1.0)
+
+    @cached_property
+    def _overall(self) -> JointTest:
+        slopes = np.eye(len(self.table))[1:]
+        return joint_test(self._result, slopes, np.zeros(len(slopes)))
+
+    @property
+    def fvalue(self) -> float:
+        """F of the hypothesis that all coefficients but the intercept are zero; see `wald_test`."""
+        return self._overall.statistic
+
+    @property
+    def f_pvalue(self) -> float:
+        """The p-value of `fvalue`, which allows for bias; NaN if a coefficient is unknown."""
+        return self._overall.p_value
+
+    @property
     def residual_sd(self) -> float:
         """Standard deviation of the residuals, in units of the outcome."""
         return float(self.fit.iloc[1])
@@ -134,6 +253,91 @@ class RegressionResult:
     def law(self) -> str:
         """What errors assume: ``Gaussian rows``, or ``jackknife over K folds``."""
         return str(self._tables["fit"]["errors"].iloc[0])
+
+    @property
+    def cov_type(self) -> str:
+        """What errors are: ``jackknife``, which is robust, or ``nonrobust``."""
+        return "nonrobust" if self.law == "Gaussian rows" else "jackknife"
+
+    def cov_params(self) -> pd.DataFrame:
+        """Covariance of the coefficients by noise and sampling; NaN for those that are unknown.
+
+        Its diagonal has the squares of `bse`. It leaves out the bounds on the bias, which tests and
+        intervals allow for.
+        """
+        covariance = np.full((len(self.table),) * 2, np.nan)
+        if (found := self._result) is not None:
+            covariance = found.by_noise + found.by_sampling
+            np.fill_diagonal(covariance, found.noise_error**2 + found.sampling_error**2)
+            both = np.outer(found.known, found.known)
+            covariance = np.where(both, covariance, np.nan)
+        terms = list(self.table.index)
+        return pd.DataFrame(covariance, index=terms, columns=terms)
+
+    def t_test(self, hypotheses: str | ArrayLike) -> TTest:
+        """Test linear combinations of the coefficients, one by one.
+
+        Parameters
+        ----------
+        hypotheses
+            Such as ``"a = b"``, ``"2 * a + b = 1, c = 0"``; or a matrix of shape (q, 1 + k), or a
+            row of it, whose products with the coefficients are tested to be zero. Terms may have
+            the names of statsmodels, such as ``C(x)[T.b]``.
+
+        Raises
+        ------
+        RequestError
+            If the hypotheses cannot be read, or name another term.
+        """
+        linear, values, texts = self._hypotheses(hypotheses)
+        combined = None if self._result is None else self._result.transformed(linear)
+        return TTest(combined, texts, values)
+
+    def wald_test(self, hypotheses: str | ArrayLike) -> WaldTest:
+        """Test linear combinations of the coefficients, all together, by F.
+
+        The p-value allows for noise of any law, and for bias. With folds it is that of Hotelling's
+        test, which is unknown if there are not more folds than hypotheses.
+
+        Parameters
+        ----------
+        hypotheses
+            As in `t_test`.
+
+        Raises
+        ------
+        RequestError
+            As `t_test` does.
+        """
+        linear, values, texts = self._hypotheses(hypotheses)
+        return WaldTest(joint_test(self._result, linear, values), texts)
+
+    f_test = wald_test
+
+    def get_prediction(self, rows: Rows) -> Prediction:
+        """Means of the outcome for rows, with standard errors and intervals.
+
+        Parameters
+        ----------
+        rows
+            As in `predict`; NaN for rows with missing numbers.
+
+        Raises
+        ------
+        RequestError
+            As `predict` does.
+        """
+        frame = self._frame(rows)
+        cells = np.column_stack(
+            [np.ones(len(frame)), self._rows.read(frame, self._design.regressors)]
+        )
+        whole = np.asarray(np.isfinite(cells).all(axis=1))
+        cells[~whole] = 0.0
+        blocks = [cells[k : k + _BLOCK] for k in range(0, max(len(cells), 1), _BLOCK)]
+        result = self._result
+        parts = tuple(None if result is None else result.transformed(each) for each in blocks)
+        sizes = tuple(map(len, blocks))
+        return Prediction(parts, sizes, frame.index, whole, self.residual_sd)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals that contain a coefficient with probability 1 - `alpha`.
@@ -158,12 +362,14 @@ class RegressionResult:
         table = inference(self._result, list(self.table.index), 1 - alpha)
         return table.set_index("term")[["lower", "upper"]]
 
-    def predict(self, frame: pd.DataFrame) -> pd.Series:
+    def predict(self, rows: Rows) -> pd.Series:
         """Predict the outcome of rows.
 
         Parameters
         ----------
-        frame
+        rows
+            A table, a dict of columns or of the cells of one row, or an array of the terms without
+            the intercept, shape (rows, k) or (k,).
             Has the columns of the table that are predictors, in their own units, or their levels.
             Numbers beyond the bounds that the release states are clamped to them, as its rows were.
             Derived columns are computed from their inputs, as they were for the release.
@@ -180,7 +386,7 @@ class RegressionResult:
         RequestError
             If a column is missing.
         """
-        terms = self.prediction_params.to_numpy(dtype=np.float64)
+        terms, frame = self.prediction_params.to_numpy(dtype=np.float64), self._frame(rows)
         cells = self._rows.read(frame, self._design.regressors)
         return pd.Series(terms[0] + cells @ terms[1:], index=frame.index, name=self.outcome)
 
@@ -216,6 +422,51 @@ class RegressionResult:
         html: str = self._texts().to_html()
         return html + notes
 
+    def _by_term(self, name: str) -> TermSeries:
+        found = TermSeries(self.table[name])
+        found.other_names = {
+            plain_term(each): term for term, names in self._other_names.items() for each in names
+        }
+        return found
+
+    def _hypotheses(self, hypotheses: str | ArrayLike) -> Hypotheses:
+        terms = list(self.table.index)
+        if isinstance(hypotheses, str):
+            return read_hypotheses(hypotheses, self._other_names)
+        linear = np.atleast_2d(np.asarray(hypotheses, dtype=np.float64))
+        if linear.ndim != 2 or linear.shape[1] != len(terms) or not linear.any(axis=1).all():
+            raise families.ANALYSIS(
+                "A matrix of hypotheses must have a column for each of the {count} terms, and no "
+                "row of zeros.",
+                "The terms are {terms}.",
+                count=len(terms),
+                terms=tuple(terms),
+            )
+        texts = tuple(
+            " + ".join(
+                f"{weight:g} * {name}" for weight, name in zip(row, terms, strict=True) if weight
+            )
+            for row in linear
+        )
+        return Hypotheses(linear, np.zeros(len(linear)), texts)
+
+    def _frame(self, rows: Rows) -> pd.DataFrame:
+        """Rows as a table."""
+        if isinstance(rows, Mapping):
+            several = any(
+                isinstance(each, Sequence | np.ndarray | pd.Series) and not isinstance(each, str)
+                for each in rows.values()
+            )
+            return pd.DataFrame(rows) if several else pd.DataFrame([rows])
+        if isinstance(rows, pd.Series):
+            return rows.to_frame().T.infer_objects()
+        if isinstance(rows, pd.DataFrame):
+            return rows
+        cells, terms = np.atleast_2d(np.asarray(rows)), list(self.table.index[1:])
+        if cells.shape[1] != len(terms):
+            raise wordings.rows_lack_columns(tuple(terms[cells.shape[1] :]), tuple(terms))
+        return pd.DataFrame(cells, columns=terms)
+
     def _texts(self) -> pd.DataFrame:
         columns = ["coefficient", "standard_error", "t", "p_value", "lower", "upper"]
         texts = self.table[columns].map(_plain)
@@ -243,6 +494,8 @@ class RegressionResult:
             f"Linear regression of {self.outcome}: {100 * self.level:g} % intervals, {self.law}",
             f"rows {self.nobs:,.0f}, R squared {_plain(self.rsquared)}, residual sd "
             f"{_plain(self.residual_sd)}, mean weight of a row {_plain(float(self.fit.iloc[3]))}",
+            f"adjusted R squared {_plain(self.rsquared_adj)}, F({self._overall.hypotheses}, "
+            f"{_plain(self._overall.freedom)}) {_plain(self.fvalue)}, p {_p_value(self.f_pvalue)}",
         ]
 
     def _notes(self) -> list[str]:
@@ -263,7 +516,10 @@ class RegressionResult:
                 f"'.' leaves out {', '.join(left_out['column'])}: computed from columns that it "
                 "has, or from the outcome. Name them to use them."
             )
-        notes.append("Errors include the noise. R squared is that of .predict().")
+        robust = self.cov_type == "jackknife"
+        assumed = "nothing about residuals" if robust else "that residuals have one variance"
+        notes.append(f"Errors include the noise, and assume {assumed}.")
+        notes.append("R squared is that of .predict().")
         if self._selects:
             notes.append(
                 f"A lasso selects {self.selected[1:].sum()} of {len(self.table) - 1} predictors; "
@@ -275,6 +531,25 @@ class RegressionResult:
                 "clipping hides the column (see 'reason')."
             )
         return notes
+
+
+def _other_names(facts: Facts, label: str) -> Iterator[str]:
+    """The names that formulas and statsmodels have for a term."""
+    if isinstance(facts, LevelsFacts):
+        yield from names_of_level(facts.name, label.removeprefix(f"{facts.name}="))
+    elif facts is not None and facts.derived is not None:
+        yield facts.derived.in_words
+        if facts.derived.transform == "product":
+            names = [
+                [each, *(names_of_level(*each.split("=", 1)) if "=" in each else ())]
+                for each in facts.derived.inputs
+            ]
+            for a, b in itertools.product(*names):
+                yield from (f"{a}:{b}", f"{b}:{a}")
+
+
+def _p_value(value: float) -> str:
+    return f"<{_SMALL_P}" if value < _SMALL_P else _plain(value)
 
 
 def _plain(value: float) -> str:
