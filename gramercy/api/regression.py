@@ -15,10 +15,7 @@ from numpy.typing import ArrayLike
 
 from gramercy.api.hypotheses import Prediction, TTest, WaldTest
 from gramercy.api.own_rows import OwnRows
-<<<<<<< HEAD
 from gramercy.common.plotting import draws, forest, with_words
-=======
-from gramercy.common.plotting import axes, draws
 from gramercy.estimators.linear.hypotheses import (
     Hypotheses,
     JointTest,
@@ -27,7 +24,6 @@ from gramercy.estimators.linear.hypotheses import (
     plain_term,
     read_hypotheses,
 )
->>>>>>> d9106dd2 (Regressions: other reference levels, covariances, tests of hypotheses, predictions with errors)
 from gramercy.estimators.regression import LinearRegression, inference
 from gramercy.estimators.uncertainty.jackknife import has_jackknife
 from gramercy.schemas import families, wordings
