@@ -351,6 +351,10 @@ def _papers(findings: list[Findings], claims: Measured) -> Iterator[str]:
         "steps that no guarantee covers: scaling rows by the largest one in the table, and "
         "choosing penalties on private rows.\n"
     )
+    yield (
+        "Each page of a paper ends with its theorems' rates and measured errors: exponents in "
+        "rows, columns and epsilon.\n"
+    )
     if checked:
         yield f"* [Every published privacy claim against the exact guarantee]({checked})\n"
     if papers:

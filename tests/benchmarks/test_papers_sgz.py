@@ -12,6 +12,7 @@ from benchmarks.papers.admm import iterate, plain
 from benchmarks.papers.experiment import Figures, Measured, Setting
 from benchmarks.papers.scores import FALSE
 from benchmarks.papers.sgz import (
+    PAPER,
     cross_validation,
     curves,
     ionosphere,
@@ -20,6 +21,7 @@ from benchmarks.papers.sgz import (
     ridge_losses,
     sachs,
     sound_tasks,
+    steps,
 )
 from benchmarks.papers.sgz.losses import content, norms
 from benchmarks.papers.sgz.models import moment, noise, precision, printed_scale, rows, text_scale
@@ -245,3 +247,38 @@ def test_lost_classes_are_guessed_by_majority() -> None:
     lost = [each for each in noisy if np.diagonal(each.raw)[3:].min() <= 0]
     assert lost
     assert task.paper(lost[0], sample) == pytest.approx(min(good.mean(), 1 - good.mean()))
+
+
+def test_steps_without_noise_are_those_of_the_paper() -> None:
+    sample = moment(
+        rows(precision(3, 6, np.random.default_rng(20)), 500, np.random.default_rng(20))
+    )
+    found = list(steps.noisy_steps(sample, 7, 0.0, np.random.default_rng(20)))
+    pairs = [(penalty, rho) for penalty in steps.PENALTIES for rho in steps.RHOS]
+    assert len(found) == len(pairs)
+    for (T, Z), (penalty, rho) in zip(found, pairs, strict=True):
+        np.testing.assert_allclose(Z, plain(sample, penalty, 7, rho), atol=1e-8)
+        assert np.linalg.eigvalsh(T)[0] > 0
+
+
+@pytest.mark.slow
+def test_noise_in_every_step_costs_accuracy() -> None:
+    found = steps.measure(np.random.default_rng(21), n=2000, epsilon=1.0)
+    assert found["stein every 100"] > 1.5 * found["stein once 100"]
+    experiment = PAPER.experiments["steps"]
+
+    def measured(gain: float) -> Measured:
+        better = {
+            key: value - gain for key, value in found.items() if key.startswith("stein every")
+        }
+        return Measured({each: [{**found, **better}] * 2 for each in experiment.settings})
+
+    def holds(gain: float) -> bool:
+        (of,) = (each for each in experiment.verdicts(measured(gain)) if "Stein" in each.claim)
+        return of.holds
+
+    assert holds(0.0)
+    assert not holds(10.0)
+    assert experiment.draw is not None
+    experiment.draw(measured(0.0))
+    assert "noise once" in "\n".join(experiment.page(measured(0.0)))

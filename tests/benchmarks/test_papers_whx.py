@@ -22,6 +22,7 @@ from benchmarks.papers.whx import (
     precision,
     pure,
     readings,
+    sulq,
     tables,
 )
 from benchmarks.papers.whx.iterate import iterate
@@ -30,6 +31,7 @@ from benchmarks.papers.whx.published import (
     EPSILONS,
     METHODS,
     SHAPES,
+    SULQ,
     TABLES,
     printed,
     rows_of,
@@ -262,6 +264,31 @@ def test_exact_guarantees_of_the_tables() -> None:
     assert verdict(experiment, measured, "1: Laplace")
     assert not verdict(experiment, measured, "2: Gaussian")
     assert not verdict(experiment, measured, "1: Wishart")
+
+
+def test_sulq_has_more_guarantee_than_it_claims_and_ours_has_the_same() -> None:
+    n, p = SHAPES[sulq.COLUMN]
+    sd = sulq.deviation(n, p, 1.0)
+    assert sd == pytest.approx(0.53, abs=0.001)
+    known = sulq.guarantee(n, p, 1.0)
+    assert known.mu == pytest.approx(math.sqrt(2) / (n * sd), rel=1e-6)
+    assert known.epsilon(1 / n) < 0.1
+    rows = rows_of("r = 1.0", np.random.default_rng(11))
+    law = noise.isotropic_at(rows, known.mu, np.random.default_rng(11)).law
+    assert math.sqrt(2) / (len(rows) * law.sd_diagonal) == pytest.approx(known.mu, rel=1e-6)
+
+
+def test_verdict_on_sulq() -> None:
+    experiment = PAPER.experiments["sulq"]
+
+    def figures(off: float, *, penalty: float, epsilon: float) -> Figures:
+        near = SULQ[EPSILONS.index(epsilon)] + off
+        return {"sulq": near if penalty == sulq.PENALTIES[1] else 2.0, "ours": 1.0, "nothing": 1.0}
+
+    assert verdict(experiment, of(experiment, partial(figures, 0.04)), "MOD-SuLQ")
+    far = of(experiment, partial(figures, 0.06))
+    assert not verdict(experiment, far, "MOD-SuLQ")
+    assert "SQLU as printed" in "\n".join(experiment.page(far))
 
 
 def test_their_estimator_uses_the_best_penalty() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.sgz import ionosphere, lasso_losses, models, ridge_losses, sachs
+from benchmarks.papers.sgz import ionosphere, lasso_losses, models, ridge_losses, sachs, steps
 from benchmarks.papers.sgz.sound_tasks import TASKS
 from benchmarks.papers.sound import experiment
 
@@ -20,6 +20,7 @@ PAPER = Paper(
     experiments={
         "table-1": ridge_losses.EXPERIMENT,
         "table-2": lasso_losses.EXPERIMENT,
+        "steps": steps.EXPERIMENT,
         "figure-1": models.EXPERIMENT,
         "figure-2": ionosphere.EXPERIMENT,
         "figure-3": sachs.CURVES,

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.whx import guarantees, output, penalties, precision, pure, readings, tables
+from benchmarks.papers.whx import (
+    guarantees,
+    output,
+    penalties,
+    precision,
+    pure,
+    readings,
+    sulq,
+    tables,
+)
 from benchmarks.papers.whx.published import COLUMNS, TABLES
 
 PAPER = Paper(
@@ -21,6 +30,7 @@ PAPER = Paper(
         "penalties-parkinsons": penalties.experiment(
             "Parkinson's", ("Parkinson's",), TABLES["Parkinson's"]
         ),
+        "sulq": sulq.experiment(),
         "guarantees": guarantees.experiment(),
         "sound-synthetic": precision.synthetic(),
         "sound-colon": precision.real("Colon"),

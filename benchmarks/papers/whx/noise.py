@@ -16,6 +16,7 @@ from benchmarks.graphs.releases import isotropic as isotropic_release
 from benchmarks.utility.matrices import goe, triangle
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
+from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.neighbours import Neighbours
@@ -132,8 +133,20 @@ def isotropic(rows: Array, epsilon: float, rng: Rng, delta: float = DELTA) -> Ev
     """Release by Gramercy's default mechanism, white noise in svec."""
     if delta == DELTA:
         return isotropic_release(rows, epsilon, rng)
+    return _isotropic(rows, scale("gaussian", rows.shape[1], epsilon, delta), rng)
+
+
+def isotropic_at(rows: Array, mu: float, rng: Rng) -> Evidence:
+    """The same mechanism with exactly this mu."""
+    made = Gaussian.calibrated(
+        p=rows.shape[1], n=len(rows), neighbours=Neighbours.REPLACE_ONE, mu=mu, delta=DELTA
+    )
+    return _isotropic(rows, made.scale, rng)
+
+
+def _isotropic(rows: Array, scale_of_sum: float, rng: Rng) -> Evidence:
     n, p = rows.shape
-    sd = scale("gaussian", p, epsilon, delta) / n
+    sd = scale_of_sum / n
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
     return _released(rows, goe(rng, p, sd), law)
 

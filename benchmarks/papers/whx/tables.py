@@ -66,8 +66,8 @@ _ABOUT = (
     "Parkinson's centred and scaled by constants of one digit, rows of length one. The private "
     f"estimate is the iterate after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), which "
     "reproduces the size of the Laplace row at r = 0.5. The share of problems with a minimiser, "
-    "and its error, are listed next to it. SQLU of Table 2 is left out, because the slides do "
-    "not define it."
+    "and its error, are listed next to it. SQLU of Table 2 has a section "
+    "of its own."
 )
 
 
