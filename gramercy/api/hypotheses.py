@@ -129,7 +129,8 @@ class WaldTest:
         return self.found.freedom
 
     def __repr__(self) -> str:
-        found = f"F = {self.statistic:.4g}, p = {self.pvalue:.3g}"
+        p_value = "< 0.001" if self.pvalue < 0.001 else f"= {self.pvalue:.3g}"
+        found = f"F = {self.statistic:.4g}, p {p_value}"
         found = "unknown" if np.isnan(self.pvalue) else found
         return (
             f"F test of {', '.join(self.hypotheses)}: {found}, df_num = {self.df_num}, "
