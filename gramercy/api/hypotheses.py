@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class TTest:
+class ContrastResults:
     """Single tests of linear combinations of coefficients, one each.
 
     Parameters

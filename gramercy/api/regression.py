@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from gramercy.api.hypotheses import Prediction, TTest, WaldTest
+from gramercy.api.hypotheses import ContrastResults, Prediction, WaldTest
 from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import draws, forest, with_words
 from gramercy.estimators.linear.hypotheses import (
@@ -65,16 +65,8 @@ class TermSeries(pd.Series):  # type: ignore[misc]
         return super().__getitem__(key)
 
 
-_NO_ROWS = "A release has no rows, so it has no '{attribute}'.", "Use .residual_sd or .predict()."
-_NO_LIKELIHOOD = (
-    "'{attribute}' is not known: half the number of rows multiplies the noise in the logarithm of "
-    "the residuals' variance.",
-    "Compare models by .rsquared_adj or .wald_test().",
-)
-_NOT_HERE = {
-    **dict.fromkeys(["resid", "fittedvalues", "resid_pearson", "get_influence"], _NO_ROWS),
-    **dict.fromkeys(["llf", "aic", "bic", "compare_lr_test"], _NO_LIKELIHOOD),
-}
+_OF_ROWS = ("resid", "fittedvalues", "resid_pearson", "get_influence")
+_OF_LIKELIHOOD = ("llf", "aic", "bic", "compare_lr_test")
 _BLOCK = 256  # rows of predictions with errors at a time
 
 
@@ -138,8 +130,19 @@ class RegressionResult:
         }
 
     def __getattr__(self, name: str) -> Any:
-        if name in _NOT_HERE:
-            raise families.ANALYSIS(*_NOT_HERE[name], attribute=name)
+        if name in _OF_ROWS:
+            raise families.ANALYSIS(
+                "A release has no rows, so it has no '{attribute}'.",
+                "Use .residual_sd, or .predict() for rows of your own.",
+                attribute=name,
+            )
+        if name in _OF_LIKELIHOOD:
+            raise families.ANALYSIS(
+                "'{attribute}' is not known: half the number of rows multiplies the noise in the "
+                "logarithm of the residuals' variance.",
+                "Compare models by .rsquared_adj or .wald_test().",
+                attribute=name,
+            )
         raise AttributeError(name)
 
     @property
@@ -270,7 +273,7 @@ class RegressionResult:
         terms = list(self.table.index)
         return pd.DataFrame(covariance, index=terms, columns=terms)
 
-    def t_test(self, hypotheses: str | ArrayLike) -> TTest:
+    def t_test(self, hypotheses: str | ArrayLike) -> ContrastResults:
         """Test linear combinations of the coefficients, one by one.
 
         Parameters
@@ -287,7 +290,7 @@ class RegressionResult:
         """
         linear, values, texts = self._hypotheses(hypotheses)
         combined = None if self._result is None else self._result.transformed(linear)
-        return TTest(combined, texts, values)
+        return ContrastResults(combined, texts, values)
 
     def wald_test(self, hypotheses: str | ArrayLike) -> WaldTest:
         """Test linear combinations of the coefficients, all together, by F.

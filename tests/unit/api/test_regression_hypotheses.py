@@ -202,6 +202,7 @@ def test_joint_tests_of_hidden_coefficients_and_of_few_folds() -> None:
     assert np.isnan(result(DEFAULT).wald_test("age = 0, 2 * age = 0").pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folds", [1, 10])
 def test_size_of_joint_tests(folds: int) -> None:
     """True hypotheses are rejected at most as often as stated."""

@@ -166,6 +166,12 @@ def test_regression_of_a_release(tmp_path: Path) -> None:
     by_names = release.regression(outcome="income", predictors=["hours", "ward"], level=0.9)
     pd.testing.assert_series_equal(found.params, by_names.params)
     assert by_names.level == 0.9
+    other = release.regression("income ~ hours + C(ward, Treatment('B'))", cov_type="nonrobust")
+    tested = found.t_test("ward[T.C] = ward[T.B]")
+    np.testing.assert_allclose(other.params["ward[T.C]"], tested.effect)
+    np.testing.assert_allclose(other.bse["ward[T.C]"], tested.sd)
+    with raises(families.ANALYSIS, cov_type="HC3"):
+        release.regression("income ~ hours + ward", cov_type="HC3")
     with raises(families.ANALYSIS, term="hours:ward"):
         release.regression("income ~ hours:ward")
 
