@@ -8,7 +8,8 @@ d'^T (h S + c N)^-1 d' <= 1,
 
 where c is the quantile 1 - alpha of the square of q noise variables, and h that of q F(q, f) for f
 degrees of freedom; with folds, S is estimated entry by entry, and h is that of Hotelling's T^2:
-q f / (f - q + 1) times that of F(q, f - q + 1). For q = 1 this is
+q f / (f - q + 1) times that of F(q, f - q + 1). There c is at least h for q > 1, because with few
+folds S may be too small in some direction: with c alone, a size of 0.05 was 0.1. For q = 1 this is
 `uncertainty.jackknife.squared_reaches`, so that a single hypothesis has one p-value.
 
 Hotelling (1931), "The generalization of Student's ratio".
@@ -131,6 +132,8 @@ def joint_test(result: Regression | None, linear: Array, values: Array) -> Joint
         below = float(betaincinv(freedom / 2, rank / 2, alpha))
         hotelling = result.freedom * (1 / below - 1) if below > 0 else math.inf
         of_noise = squared_length_quantile(alpha, rank, shape)
+        if result.by_folds and rank > 1:
+            of_noise = max(of_noise, hotelling)
         quantiles = np.array([hotelling, of_noise])
         inside = bool(np.isinf(quantiles).any()) or (
             bool((quantiles > 0).all()) and square(*quantiles) <= 1
