@@ -7,6 +7,7 @@ from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.joint_graphical_lasso import JointGraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.pooled_releases import PooledReleases
 from gramercy.estimators.quadratic_discriminant import QuadraticDiscriminant
@@ -22,7 +23,7 @@ from gramercy.schemas.evidence import Evidence
 _ESTIMATORS: tuple[type[Estimator], ...] = (
     *(Ridge, GraphicalLasso, Scio, WishartPrior, NeighbourhoodSelection, ThresholdedCovariance),
     *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
-    *(CrossTables, SummaryTable, Synthetic, PooledReleases),
+    *(CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases),
 )
 registry: dict[str, type[Estimator]] = {
     each.model_fields["name"].default: each for each in _ESTIMATORS

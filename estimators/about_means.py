@@ -66,19 +66,7 @@ class DependenceEstimator(Estimator):
         if not self.conditional:
             return centred.with_intercept(self.fit_columns(centred.evidence))
         used = conditional_columns(evidence)
-        own = centred.evidence
-        square = np.ix_(used, used)
-        estimate = self.fit_columns(
-            replace(
-                own,
-                raw=own.raw[square],
-                repaired=own.repaired[square],
-                names=tuple(own.names[k] for k in used if own.names),
-                columns=tuple(own.columns[k] for k in used if own.columns),
-                terms=tuple(replace(term, linear=term.linear[used]) for term in own.terms),
-                folds=tuple(replace(fold, moment=fold.moment[square]) for fold in own.folds),
-            )
-        )
+        estimate = self.fit_columns(of_columns(centred.evidence, used))
         return centred.with_intercept(_completed(estimate, centred.evidence, used))
 
     @abstractmethod
@@ -173,6 +161,20 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         lost=None,
     )
     return CentredEvidence(reduced, means * inverse, weight)
+
+
+def of_columns(evidence: Evidence, used: Indices) -> Evidence:
+    """Evidence of some of the columns, given about the means."""
+    square = np.ix_(used, used)
+    return replace(
+        evidence,
+        raw=evidence.raw[square],
+        repaired=evidence.repaired[square],
+        names=tuple(evidence.names[k] for k in used if evidence.names),
+        columns=tuple(evidence.columns[k] for k in used if evidence.columns),
+        terms=tuple(replace(term, linear=term.linear[used]) for term in evidence.terms),
+        folds=tuple(replace(fold, moment=fold.moment[square]) for fold in evidence.folds),
+    )
 
 
 def conditional_columns(evidence: Evidence) -> Indices:

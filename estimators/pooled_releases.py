@@ -41,6 +41,11 @@ def _names(given: Any) -> Any:
     return names_of(given.strip("[] ") if isinstance(given, str) else given)
 
 
+ReleaseNames = Annotated[
+    tuple[Annotated[str, AfterValidator(_release_name)], ...], BeforeValidator(_names)
+]
+
+
 class PooledReleases(Estimator):
     """``pool``: this release and others together, with smaller errors than each of them.
 
@@ -68,11 +73,7 @@ class PooledReleases(Estimator):
     """
 
     name: Literal["pool"] = "pool"
-    releases: Annotated[
-        tuple[Annotated[str, AfterValidator(_release_name)], ...],
-        BeforeValidator(_names),
-        Field(min_length=1),
-    ]
+    releases: Annotated[ReleaseNames, Field(min_length=1)]
     rows: PooledRows | None = None
     level: Level = 0.95
 

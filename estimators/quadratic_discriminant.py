@@ -23,7 +23,7 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.ridge import Ridge
-from gramercy.estimators.table_units import table_units, weight_lost
+from gramercy.estimators.table_units import rows_lost, table_units
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import OTHER
@@ -31,8 +31,6 @@ from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]
-
-_LOST = 3.0  # standard deviations from zero within which a number of rows is lost in the noise
 
 
 class QuadraticDiscriminant(Estimator):
@@ -86,7 +84,7 @@ class QuadraticDiscriminant(Estimator):
             raise wordings.groups_missing()
         if table_units(evidence) is None:
             raise wordings.analysis_needs_means(self.name)
-        used = {name: group for name, group in groups.items() if not _lost(group)}
+        used = {name: group for name, group in groups.items() if not rows_lost(group)}
         if len(used) < 2:
             raise families.ESTIMATE(
                 "Fewer than two of {groups} groups are above the noise.",
@@ -129,9 +127,3 @@ class QuadraticDiscriminant(Estimator):
             "precisions": pd.concat(precisions, ignore_index=True),
         }
         return Estimate("quadratic-discriminant", {}, penalties, tables)
-
-
-def _lost(group: Evidence) -> bool:
-    """Whether the noise hides the number of rows of a group, or their weight."""
-    few = group.rows <= _LOST * group.rows_sd
-    return few or any(weight_lost(m, group.deviations) for m in (group.raw, group.repaired))

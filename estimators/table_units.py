@@ -35,6 +35,7 @@ from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
+_LOST = 3.0  # standard deviations from zero within which a number of rows is lost in the noise
 _MIN_WEIGHT = 5.0  # standard deviations of the noise that S_00 must exceed
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed to be known
 _MOST_NOISE = 0.3  # largest standard deviation of the noise in a correlation that is known
@@ -220,6 +221,14 @@ def _with_square(law: NoiseLaw, left: Array, right: Array) -> Array:
 def weight_lost(matrix: Array, deviations: Array) -> bool:
     """Whether the noise hides the weight of all rows, S_00, by which all moments are divided."""
     return not matrix[0, 0] > _MIN_WEIGHT * deviations[0, 0]
+
+
+def rows_lost(group: Evidence) -> bool:
+    """Whether the noise hides the number of rows of a group, or their weight."""
+    if group.rows <= _LOST * group.rows_sd:
+        return True
+    matrices = (group.raw, group.repaired) if group.columns[:1] == (None,) else ()
+    return any(weight_lost(matrix, group.deviations) for matrix in matrices)
 
 
 def mean_weight(evidence: Evidence) -> float | None:

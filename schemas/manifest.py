@@ -567,6 +567,7 @@ EstimateKind = Literal[
     "summary",
     "synthetic",
     "pooled",
+    "joint-graph",
 ]
 
 

@@ -50,29 +50,51 @@ def ebic(evidence: Evidence, path: Path, grid: Array) -> Choice:
     Graphs in which more than half of all pairs are edges are excluded.
     """
     estimates = path(evidence, grid)
-    p, rows = len(evidence.raw), effective_sample_size(evidence)
-    matrix = with_diagonal_floor(evidence)
-    cost_per_edge = math.log(max(rows, 2.0))
+    deviance = GraphDeviance(evidence)
+    cost_per_edge = math.log(max(deviance.rows, 2.0))
+    most = _MAX_DENSITY * len(evidence.raw) * (len(evidence.raw) - 1)
     scores = np.full(len(grid), np.inf)
-    cache: dict[bytes, float] = {}
     for k, T in enumerate(estimates):
         edges = None if T is None else edge_mask(T)
-        if edges is None or edges.sum() > _MAX_DENSITY * p * (p - 1):
-            continue
+        if edges is not None and edges.sum() <= most:
+            scores[k] = deviance(edges) + edges.sum() / 2 * cost_per_edge
+    return best_choice(grid, scores, estimates)
+
+
+class GraphDeviance:
+    """n_eff (-log det T + tr(S T)) of graphs, with T refitted to each of them.
+
+    Parameters
+    ----------
+    evidence
+        S is its raw matrix; T is fitted to its denoised one.
+
+    Attributes
+    ----------
+    rows
+        The effective sample size n_eff.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.rows = effective_sample_size(evidence)
+        self._raw, self._matrix = evidence.raw, with_diagonal_floor(evidence)
+        self._known: dict[bytes, float] = {}
+
+    def __call__(self, edges: NDArray[np.bool_]) -> float:
+        """Of this graph, symmetric, shape (p, p); infinite if it has no refit."""
         key = np.packbits(edges).tobytes()
-        if key not in cache:
+        if key not in self._known:
             # Dense graphs are refitted by the graphical lasso, many times as fast and nearly as
             # accurate. Sparse graphs are chosen, so that theirs must be the exact scores.
             precision = None
             if edges.sum() <= _DENSE * len(edges):
-                precision = refit_or_none(matrix, edges)
+                precision = refit_or_none(self._matrix, edges)
             else:
                 with contextlib.suppress(RequestError):
-                    precision = _by_graphical_lasso(matrix, edges)
-            cache[key] = np.inf if precision is None else rows * loss(evidence.raw, precision)
-            cache[key] += edges.sum() / 2 * cost_per_edge
-        scores[k] = cache[key]
-    return best_choice(grid, scores, estimates)
+                    precision = _by_graphical_lasso(self._matrix, edges)
+            known = np.inf if precision is None else self.rows * loss(self._raw, precision)
+            self._known[key] = known
+        return self._known[key]
 
 
 def effective_sample_size(evidence: Evidence) -> float:

@@ -32,6 +32,7 @@ _OWN_CALLS = {  # estimators of requests and the command line that are methods i
     "moments": ".describe()",
     "synthetic": ".synthesize()",
     "quadratic-discriminant": ".groups.classifier()",
+    "joint-graphical-lasso": ".groups.graphs()",
     "pool": "gramercy.pool([release, other])",
 }
 

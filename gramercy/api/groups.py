@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.api.comparison import Comparison
+    from gramercy.api.graphs import JointGraphs
     from gramercy.api.matrices import MeasuredColumn
     from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
     from gramercy.estimators import Estimate
@@ -221,6 +222,27 @@ class Groups(Named[GroupRelease]):
         tables = {name: group.evidence for name, group in self.items() if name != OTHER}
         found = over_time(tables).changes.rename(columns={"periods": "groups"})
         return found.sort_values("p_value", kind="stable", ignore_index=True)
+
+    def graphs(self, **settings: Any) -> JointGraphs:
+        """A graph for each declared level, which share edges as far as the release shows it.
+
+        Parameters
+        ----------
+        **settings
+            Those of `estimators.joint_graphical_lasso`, such as ``penalty``.
+
+        Raises
+        ------
+        RequestError
+            If there are no groups, fewer than two of them are above the noise, or a setting is
+            unknown.
+        """
+        from gramercy.api.graphs import joint_graphs
+
+        if not self:
+            raise wordings.groups_missing()
+        groups = {name: group.evidence for name, group in self.items()}
+        return joint_graphs(self.owner, groups, settings)
 
     def classifier(
         self,

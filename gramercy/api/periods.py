@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
+    from gramercy.api.graphs import JointGraphs
     from gramercy.estimators.table_comparison import OverTime
     from gramercy.schemas.manifest import ReleaseManifest
 
@@ -194,6 +195,25 @@ class Periods(Mapping[str, Release]):
             the p-value.
         """
         return self._numbers(0.95).changes.sort_values("p_value", kind="stable", ignore_index=True)
+
+    def graphs(self, **settings: Any) -> JointGraphs:
+        """A graph for each period; the same edge has similar weights in successive periods.
+
+        Parameters
+        ----------
+        **settings
+            Those of `estimators.joint_graphical_lasso`, such as ``penalty``; `structure` is
+            ``fused`` by default.
+
+        Raises
+        ------
+        RequestError
+            If fewer than two periods are above the noise, or a setting is unknown.
+        """
+        from gramercy.api.graphs import joint_graphs
+
+        tables = {label: each.evidence for label, each in self.items()}
+        return joint_graphs(self._dataset, tables, {"structure": "fused", **settings})
 
     @cached_property
     def pooled(self) -> PooledRelease:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.notation import significant
+from gramercy.common.pictures import small_graphs
 from gramercy.common.plotting import ACCENT, FAINT, figure, forest, scree, with_words
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.reports.marginal_tables import BARS, overlaid_bars
@@ -190,6 +191,26 @@ def quadratic_discriminant(release: ReleaseBundle, estimate: EstimateBundle) -> 
     }
 
 
+def joint_graph(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Graphs of several tables, side by side."""
+    tables = estimate.tables
+    columns = list(tables["columns"]["column"])
+    at = {name: k for k, name in enumerate(columns)}
+    weights = {
+        str(name): np.zeros((len(columns), len(columns)))
+        for name, status in zip(tables["tables"]["table"], tables["tables"]["status"], strict=True)
+        if status == "used"
+    }
+    for table, row, column, weight in tables["edges"].itertuples(index=False):
+        i, j = at[row], at[column]
+        weights[table][i, j] = weights[table][j, i] = weight
+    return {
+        "tables": tables["tables"].to_dict("records"),
+        "structure": str(estimate.manifest.estimator["structure"]),
+        "picture": small_graphs(estimate.manifest.estimate, weights, columns),
+    }
+
+
 def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """A regression: its coefficients as a plot and as a table."""
     most_terms = 40
@@ -310,6 +331,7 @@ def _correlations(name: str, correlations: pd.DataFrame) -> Markup:
 
 parts: Mapping[EstimateKind, Part] = {
     "quadratic-discriminant": quadratic_discriminant,
+    "joint-graph": joint_graph,
     "regression": regression,
     "components": components,
     "cross-tables": cross_tables,

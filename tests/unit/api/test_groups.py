@@ -183,3 +183,46 @@ def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
         classifier.predict(frame.drop(columns="y"))
     shown = classifier.summary() + classifier._repr_html_() + repr(classifier)
     assert all(word in shown for word in ("sex=1", "share", "toy/"))
+
+
+def test_graphs_of_groups(tmp_path: Path, home: Path) -> None:
+    """In both wards y follows x; in ward B alone z follows y."""
+    rng = np.random.default_rng(8)
+    ward = np.repeat(["A", "B"], 4000)
+    x = rng.uniform(-1, 1, 8000)
+    y = 0.6 * x + rng.uniform(-0.4, 0.4, 8000)
+    z = np.where(ward == "B", 0.6 * y, 0.0) + rng.uniform(-0.4, 0.4, 8000)
+    frame = pd.DataFrame({"x": x, "y": y, "z": z, "ward": ward})
+    columns = {name: {"lower": -1.0, "upper": 1.0} for name in "xyz"}
+    columns |= {"ward": {"levels": ["A", "B"]}}
+    keys = {
+        "normalisation": {"kind": "clip", "radius": 2.0},
+        "mechanism": {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6},
+    }
+    budget = {"epsilon": 10.0, "delta": 1e-5}
+    plan_of_groups(tmp_path, frame, columns=columns, budget=budget, request=keys)
+    name = run_release(tmp_path / "request.yaml")
+    release = gramercy.open(str(home / "archive"))[f"toy/{name}"]
+    graphs = pickle.loads(pickle.dumps(release.groups.graphs()))
+    assert list(graphs) == ["A", "B"]
+    assert graphs.shared[["row", "column"]].to_numpy().tolist() == [["x", "y"]]
+    assert graphs.differs[["row", "column"]].to_numpy().tolist() == [["y", "z"]]
+    assert graphs.differs["A"].isna().all()
+    assert graphs["B"].loc["y", "z"] == graphs.differs["B"].iloc[0]
+    assert list(graphs.to_networkx("A").edges) == [("x", "y")]
+    picture = graphs.picture()._repr_html_()
+    assert picture.count("<svg") == 2
+    assert picture.count("<path") == 3
+    assert [each.get_title() for each in graphs.plot()] == ["A", "B"]
+    shown = graphs.summary() + graphs._repr_html_() + repr(graphs)
+    assert all(word in shown for word in ("used", "toy/", "edges in all"))
+    with raises(families.UNKNOWN_NAME, table="C"):
+        graphs["C"]
+    empty = release.groups.graphs(penalty=1.0)
+    assert empty.edges.empty
+    assert empty.shared.empty
+    assert "no edges" in empty.picture()._repr_html_()
+    with raises(families.ESTIMATE):
+        Groups("toy/v1-r1", {}).graphs()
+    with raises(families.ESTIMATE):
+        release.estimate("joint-graphical-lasso")

@@ -446,6 +446,8 @@ def test_estimates_of_a_group_are_sealed_verified_and_reported(tmp_path: Path) -
         ({"name": "ridge", "group": "A"}, {"by": None}, {}, families.UNKNOWN_NAME),
         ({"name": "quadratic-discriminant"}, {"by": None}, {}, families.ESTIMATE),
         ({"name": "quadratic-discriminant", "group": "A"}, {}, {}, families.ESTIMATE),
+        ({"name": "joint-graphical-lasso"}, {"by": None}, {}, families.ESTIMATE),
+        ({"name": "joint-graphical-lasso", "group": "A"}, {}, {}, families.ESTIMATE),
         ({"name": "quadratic-discriminant"}, {}, {"intercept": False}, families.ANALYSIS),
         ({"name": "quadratic-discriminant"}, {"normalisation": "unit"}, {}, families.ANALYSIS),
     ],
