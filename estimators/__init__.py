@@ -5,6 +5,7 @@ from gramercy.estimators.cross_tables import CrossTables
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.graph_difference import Difference
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.joint_graphical_lasso import JointGraphicalLasso
@@ -23,7 +24,7 @@ from gramercy.schemas.evidence import Evidence
 _ESTIMATORS: tuple[type[Estimator], ...] = (
     *(Ridge, GraphicalLasso, Scio, WishartPrior, NeighbourhoodSelection, ThresholdedCovariance),
     *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
-    *(CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases),
+    *(CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases, Difference),
 )
 registry: dict[str, type[Estimator]] = {
     each.model_fields["name"].default: each for each in _ESTIMATORS

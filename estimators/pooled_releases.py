@@ -26,7 +26,8 @@ _LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _NAME = re.compile(f"{_LABEL}/{_LABEL}")
 
 
-def _release_name(name: str) -> str:
+def release_name(name: str) -> str:
+    """The name, if it is one of a release; raises InvalidValue."""
     if not _NAME.fullmatch(name):
         raise families.VALUE(
             "'{name}' is not the name of a release.",
@@ -42,7 +43,7 @@ def _names(given: Any) -> Any:
 
 
 ReleaseNames = Annotated[
-    tuple[Annotated[str, AfterValidator(_release_name)], ...], BeforeValidator(_names)
+    tuple[Annotated[str, AfterValidator(release_name)], ...], BeforeValidator(_names)
 ]
 
 

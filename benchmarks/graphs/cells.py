@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.graphs import pairs, releases, truths
+from benchmarks.graphs import differences, pairs, releases, truths
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
@@ -39,6 +39,8 @@ class Cell:
         Epsilon at delta = 1e-6, for replace-one neighbours.
     repetition
         Index of the repetition, from 0.
+    differences
+        Whether it looks for the differences of two graphs; see `benchmarks.graphs.differences`.
     """
 
     source: str
@@ -47,6 +49,7 @@ class Cell:
     epsilon: float
     repetition: int
     pairs: bool = field(default=False, repr=False)  # the representation seeds the other cells
+    differences: bool = field(default=False, repr=False)
 
     @property
     def synthetic(self) -> bool:
@@ -68,7 +71,13 @@ def plan(quick: bool) -> Iterator[Cell]:
         yield from (Cell(kind, 20, n, 1.0, 0) for kind in KINDS for n in ROWS[:2])
         yield from (Cell(name, *_shape(name), 1.0, 0) for name in truths.present()[:2])
         yield Cell("autoregressive", pairs.COLUMNS, pairs.ROWS, 1.0, 0, pairs=True)
+        yield Cell("hub:few", differences.COLUMNS[0], differences.ROWS[0], 1.0, 0, differences=True)
         return
+    graphs = product(differences.KINDS, differences.CHANGES)
+    for (kind, change), p, n, epsilon in product(
+        graphs, differences.COLUMNS, differences.ROWS, EPSILONS
+    ):
+        yield Cell(f"{kind}:{change}", p, n, epsilon, 0, differences=True)
     for repetition in range(REPETITIONS):
         for kind, p, n, epsilon in product(KINDS, COLUMNS, ROWS, EPSILONS):
             yield Cell(kind, p, n, epsilon, repetition)
@@ -85,6 +94,9 @@ def measure(cell: Cell) -> Result:
     if cell.pairs:
         both = dict(pairs.measured(cell.source, cell.n, cell.p, cell.epsilon, rng))
         return Result(cell, round(time.perf_counter() - started, 2), both)
+    if cell.differences:
+        found = dict(differences.measured(cell.source, cell.n, cell.p, cell.epsilon, rng))
+        return Result(cell, round(time.perf_counter() - started, 2), found)
     if cell.synthetic:
         made = truth(cell.source, cell.p, rng)
         rows = made.rows(cell.n, rng)

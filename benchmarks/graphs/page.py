@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.cells import Benchmark, read_results
-from benchmarks.graphs import cells, pairs
+from benchmarks.graphs import cells, differences, pairs
 from benchmarks.graphs.cells import COLUMNS, EPSILONS, ROWS, Cell
 from benchmarks.graphs.methods import HEADLINE, METHODS
 from benchmarks.graphs.releases import DELTA, FOLDS
@@ -83,6 +83,7 @@ def _page(results: Results) -> Iterator[str]:
         yield from _by_size(results, measure, methods)
     yield from _tables(results)
     yield from _pairs(results)
+    yield from _differences(results)
     yield "\n## The methods\n"
     for method in METHODS.values():
         yield f"- **{method.title}**{': ' + method.note if method.note else ''}"
@@ -196,6 +197,45 @@ def _pairs(results: Results) -> Iterator[str]:
                 lines.append((of, *found))
         yield from table((title, *pairs.KINDS), lines)
     yield from (f"- {kind}: {title}" for kind, title in pairs.KINDS.items())
+
+
+def _differences(results: Results) -> Iterator[str]:
+    yield "\n## Where two graphs differ\n"
+    yield (
+        f"Two releases with an intercept and clipped rows: {differences.DRAWS} pairs in each "
+        "setting, of n rows and, in every other pair, of a quarter of them in the second table. "
+        "Numbers are means over chains, hubs and random graphs: F1 / share of false differences. "
+        "`difference` finds differences at the false discovery rate 0.05; the D-trace loss is the "
+        "sparse estimate that the estimator has too, which is not a test.\n"
+    )
+    for change, title in differences.CHANGES.items():
+        yield f"\n### {'No' if change == 'none' else _capitalised(change)} differences\n"
+        yield f"{title}.\n"
+        lines = []
+        for p, n, epsilon in product(differences.COLUMNS, differences.ROWS, EPSILONS):
+            found = [
+                _f1_and_false(results, f"{name}-{tails}", change, (p, n, epsilon))
+                for name, of_tails in (
+                    ("difference", differences.TAILS),
+                    ("precision", ("normal",)),
+                )
+                for tails in of_tails
+            ]
+            if any(found):
+                lines.append((f"{p}", f"{n}", f"{epsilon:g}", *found))
+        head = [f"difference: {each}" for each in differences.TAILS.values()]
+        yield from table(("p", "n", "epsilon", *head, "D-trace: normal rows"), lines)
+
+
+def _f1_and_false(
+    results: Results, method: str, change: str, setting: tuple[int, int, float]
+) -> str:
+    def here(cell: Cell) -> bool:
+        own = cell.differences and cell.source.endswith(f":{change}")
+        return own and (cell.p, cell.n, cell.epsilon) == setting
+
+    both = [mean(results, method, measure, here) for measure in ("f1", "false")]
+    return " / ".join(str(each) for each in both if each is not None)
 
 
 def _pair(results: Results, name: str, measure: Measure, kind: str) -> str:

@@ -38,8 +38,7 @@ def isotropic(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     """Gramercy's default release: white noise in svec coordinates."""
     n, p = rows.shape
     s = scale("gaussian", p, epsilon) / n
-    law = _law("gaussian-isotropic", s, s / math.sqrt(2))
-    return _evidence(rows.T @ rows / n + goe(rng, p, s), law, n)
+    return _evidence(rows.T @ rows / n + goe(rng, p, s), gaussian_law(s), n)
 
 
 def folded(rows: Array, epsilon: float, rng: Rng) -> Evidence:
@@ -52,7 +51,7 @@ def folded(rows: Array, epsilon: float, rng: Rng) -> Evidence:
         folds.append(Fold(part.T @ part / m + goe(rng, p, s / m), float(m)))
     raw = sum((fold.moment * fold.rows for fold in folds), np.zeros((p, p))) / n
     s *= math.sqrt(FOLDS) / n
-    return _evidence(raw, _law("gaussian-isotropic", s, s / math.sqrt(2)), n, tuple(folds))
+    return _evidence(raw, gaussian_law(s), n, tuple(folds))
 
 
 def independent(rows: Array, epsilon: float, rng: Rng) -> Evidence:
@@ -82,6 +81,11 @@ def exact(rows: Array) -> Evidence:
     """The exact second moment, without privacy."""
     n = len(rows)
     return _evidence(rows.T @ rows / n, NoiseLaw.none(), n)
+
+
+def gaussian_law(s: float) -> NoiseLaw:
+    """The law of isotropic noise of scale s."""
+    return _law("gaussian-isotropic", s, s / math.sqrt(2))
 
 
 def _law(family: Family, diagonal: float, off_diagonal: float) -> NoiseLaw:

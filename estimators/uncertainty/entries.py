@@ -88,11 +88,14 @@ def correlation_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationEr
     return with_clipping(_with_folds(errors, evidence, statistic), loadings, evidence)
 
 
-def edge_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationErrors:
+def edge_errors(
+    evidence: Evidence, of: CorrelationKind, among: NDArray[np.bool_] | None = None
+) -> CorrelationErrors:
     """As `correlation_errors`, but partial correlations are always nodewise.
 
     Each is known or not on its own, given the columns whose variances are known. The first of the
     known levels of a column is the reference of the others, and has no partial correlations.
+    `among`: the columns that partial correlations may use, shape (q,); None for all.
     """
     if of == "correlation":
         return correlation_errors(evidence, of)
@@ -104,6 +107,7 @@ def edge_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationErrors:
         evidence.law,
         max(evidence.rows, 1.0),
         levels_of(evidence.columns[moments.offset :]),
+        among,
     )
     if lasso is None:
         return not_estimable(len(moments.matrix))

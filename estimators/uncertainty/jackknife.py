@@ -93,7 +93,7 @@ def reach_tail(distance: Array, freedom: float, share: Array) -> Array:
     return np.exp(most)
 
 
-def student_tail(t: Array, freedom: float) -> Array:
+def student_tail(t: Array, freedom: float | Array) -> Array:
     """P(|T| > t) for Student's t distribution, elementwise."""
     tail: Array = 2 * stdtr(freedom, -t)
     return tail

@@ -181,7 +181,11 @@ def leave_out_references(used: NDArray[np.bool_], levels: Sequence[Sequence[int]
 
 
 def nodewise_lasso(
-    moments: MomentErrors, law: NoiseLaw, rows: float, levels: Sequence[Sequence[int]] = ()
+    moments: MomentErrors,
+    law: NoiseLaw,
+    rows: float,
+    levels: Sequence[Sequence[int]] = (),
+    among: Flags | None = None,
 ) -> NodewiseLasso | None:
     """Partial correlations of all columns whose variance is known, given the others of these.
 
@@ -189,10 +193,13 @@ def nodewise_lasso(
 
     `moments`: a noisy second moment and its errors. `levels`: indices of the columns of zeros and
     ones that are levels of one column of the table, for each such column. They add up to one, so
-    the first of those that are known is left out.
+    the first of those that are known is left out. `among`: the columns that may be used, shape
+    (q,); None for all.
     """
     q = len(moments.matrix)
     used = moments.clear_columns()
+    if among is not None:
+        used &= among
     leave_out_references(used, levels)
     columns = np.flatnonzero(used)
     if columns.size < 2:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gramercy.api.comparison import Comparison
     from gramercy.api.components import ComponentsResult
+    from gramercy.api.graph_difference import GraphDifference
     from gramercy.api.regression import RegressionResult
     from gramercy.api.tables import CrossTable, Description
     from gramercy.estimators import Estimate
@@ -34,6 +35,7 @@ _OWN_CALLS = {  # estimators of requests and the command line that are methods i
     "quadratic-discriminant": ".groups.classifier()",
     "joint-graphical-lasso": ".groups.graphs()",
     "pool": "gramercy.pool([release, other])",
+    "difference": ".graph_difference(other) or .groups.graph_difference('A', 'B')",
 }
 
 
@@ -260,6 +262,34 @@ class ReleaseAnalyses(ReleaseMatrices):
             each._warn_or_own_units()
         check_disjoint(self._manifests, other._manifests)
         return Comparison(self.id, other.id, (self.evidence, other.evidence), level)
+
+    def graph_difference(self, other: ReleaseAnalyses, rate: float = 0.05) -> GraphDifference:
+        """Find where the partial correlations of another release differ from those of this one.
+
+        The tables are taken to have different rows, as by `compare`.
+
+        Parameters
+        ----------
+        other
+            An opened release, a group or a pool with the same columns.
+        rate
+            Upper bound on the expected share of false differences among the found ones.
+
+        Raises
+        ------
+        RequestError
+            If one of the two is not a second moment, their columns differ, what clipping took away
+            is not known and differs, or they are steps of a cumulative series with common rows.
+        """
+        from gramercy.api.graph_difference import GraphDifference
+        from gramercy.estimators.series_steps import check_disjoint
+
+        if not isinstance(other, ReleaseAnalyses):
+            raise wordings.not_a_release(type(other).__name__)
+        for each in (self, other):
+            each._needs_second_moment()
+        check_disjoint(self._manifests, other._manifests)
+        return GraphDifference(self.id, other.id, (self.evidence, other.evidence), rate)
 
     def synthesize(
         self, rows: int = 10_000, *, missing: bool = True, integers: Sequence[str] = ()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.api.comparison import Comparison
+    from gramercy.api.graph_difference import GraphDifference
     from gramercy.api.graphs import JointGraphs
     from gramercy.api.matrices import MeasuredColumn
     from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
@@ -222,6 +223,28 @@ class Groups(Named[GroupRelease]):
         tables = {name: group.evidence for name, group in self.items() if name != OTHER}
         found = over_time(tables).changes.rename(columns={"periods": "groups"})
         return found.sort_values("p_value", kind="stable", ignore_index=True)
+
+    def graph_difference(
+        self, first: str | float, second: str | float, rate: float = 0.05
+    ) -> GraphDifference:
+        """Find where the partial correlations of two groups differ.
+
+        Parameters
+        ----------
+        first, second
+            Names of the groups, or the levels themselves.
+        rate
+            Upper bound on the expected share of false differences among the found ones.
+
+        Raises
+        ------
+        RequestError
+            If a group does not exist, both are the same, or the rate is out of range.
+        """
+        from gramercy.api.graph_difference import GraphDifference
+
+        one, other = self[first], self[second]
+        return GraphDifference(one.group, other.group, (one.evidence, other.evidence), rate)
 
     def graphs(self, **settings: Any) -> JointGraphs:
         """A graph for each declared level, which share edges as far as the release shows it.

@@ -23,6 +23,7 @@ from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
+    from gramercy.api.graph_difference import GraphDifference
     from gramercy.api.graphs import JointGraphs
     from gramercy.estimators.table_comparison import OverTime
     from gramercy.schemas.manifest import ReleaseManifest
@@ -195,6 +196,23 @@ class Periods(Mapping[str, Release]):
             the p-value.
         """
         return self._numbers(0.95).changes.sort_values("p_value", kind="stable", ignore_index=True)
+
+    def graph_difference(self, first: str, second: str, rate: float = 0.05) -> GraphDifference:
+        """Find where the partial correlations of two periods differ.
+
+        Parameters
+        ----------
+        first, second
+            Labels of the periods.
+        rate
+            Upper bound on the expected share of false differences among the found ones.
+
+        Raises
+        ------
+        RequestError
+            If a period has no release, or as by `Release.graph_difference`.
+        """
+        return self[first].graph_difference(self[second], rate)
 
     def graphs(self, **settings: Any) -> JointGraphs:
         """A graph for each period; the same edge has similar weights in successive periods.

@@ -31,10 +31,14 @@ from tests.support.problems import raises
 NAMES = list(estimators.registry)
 # These need columns in their own units or levels, which the matrices here lack.
 OF_TABLES = {"discriminant", "regression", "tables", "moments", "synthetic"}
-OF_TABLES |= {"quadratic-discriminant", "joint-graphical-lasso"}
+OF_TABLES |= {"quadratic-discriminant", "joint-graphical-lasso", "difference"}
 PLAIN = [name for name in NAMES if name not in {*OF_TABLES, "pool"}]  # a pool needs releases
 # Settings without a default.
-REQUIRED = {"regression": {"formula": "c0 ~ ."}, "pool": {"releases": ["toy/v1-r1"]}}
+REQUIRED = {
+    "regression": {"formula": "c0 ~ ."},
+    "pool": {"releases": ["toy/v1-r1"]},
+    "difference": {"between": ["A", "B"]},
+}
 
 
 def estimator(name: str, **settings: Any) -> Estimator:
