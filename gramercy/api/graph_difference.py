@@ -117,7 +117,8 @@ class GraphDifference:
         numbers = shown[["difference", "lower", "upper"]].to_numpy(dtype=np.float64).T
         unsure = (shown["adjusted"] > self.rate).to_numpy()
         axes = forest(numbers, labels, ax, unsure, hollow_means="not found to differ")
-        axes.set_xlabel(f"partial correlation: {self.first} minus {self.second}")
+        words = f"partial correlation: {self.first} minus {self.second}"
+        axes.set_xlabel(words, parse_math=False)
         return axes
 
     def _framed(self, name: str) -> pd.DataFrame:
