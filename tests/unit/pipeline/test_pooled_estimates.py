@@ -14,6 +14,7 @@ import yaml
 import gramercy
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle
 from gramercy.archive.seal.bundle import seal
+from gramercy.estimators import registry
 from gramercy.estimators.pooled_releases import PooledReleases
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
@@ -271,3 +272,18 @@ def test_published_request_is_answered_although_its_pool_was_withdrawn(tmp_path:
     assert publish(tmp_path, 30.0, asked) == second
     with raises(families.POOL, release=first):  # that would be charged
         publish(tmp_path, 31.0, asked)
+
+
+@pytest.mark.slow
+def test_the_difference_of_two_releases_is_sealed_and_verified(two: list[str]) -> None:
+    made = registry["difference"].model_validate({"name": "difference", "other": two[1]})
+    sealed = make_estimate(Context.default(), "toy", "v1-r1", made)
+    opened = gramercy.open(Context.default().archive.root)
+    found = opened[two[0]].graph_difference(opened[two[1]]).table()
+    stated = sealed.tables["differences"].drop(columns="law")
+    assert stated.to_numpy().tolist() == found.to_numpy().tolist()
+    assert list(sealed.manifest.sources) == [two[1]]
+    assert not verify().unchecked
+    same = registry["difference"].model_validate({"name": "difference", "other": two[0]})
+    with raises(families.COMPARISON, name=two[0]):
+        make_estimate(Context.default(), "toy", "v1-r1", same)
