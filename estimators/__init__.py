@@ -1,5 +1,6 @@
 """Estimators: post-processing of a release. Each has a module, and a line in the registry."""
 
+from gramercy.estimators.clime import Clime
 from gramercy.estimators.components import Components
 from gramercy.estimators.cross_tables import CrossTables
 from gramercy.estimators.discoveries import Discoveries
@@ -22,7 +23,8 @@ from gramercy.estimators.wishart_prior import WishartPrior
 from gramercy.schemas.evidence import Evidence
 
 _ESTIMATORS: tuple[type[Estimator], ...] = (
-    *(Ridge, GraphicalLasso, Scio, WishartPrior, NeighbourhoodSelection, ThresholdedCovariance),
+    *(Ridge, GraphicalLasso, Scio, Clime, WishartPrior, NeighbourhoodSelection),
+    ThresholdedCovariance,
     *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
     *(CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases, Difference),
 )

@@ -8,6 +8,7 @@ minimise over positive definite T:  -log det T + tr(S T) + penalty sum |T_ij|
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Literal, Self
 
@@ -25,10 +26,11 @@ from gramercy.estimators.tuning.cross_validation import (
     Scored,
     check_folds,
     cross_validation,
+    first_drop,
     training_evidence,
 )
 from gramercy.estimators.tuning.information import ebic, refit
-from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, edge_mask, penalty_grid
+from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, Choice, edge_mask, penalty_grid
 from gramercy.estimators.tuning.stability import Rule, stars
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
@@ -53,8 +55,10 @@ class GraphicalLasso(DependenceEstimator):
     ----------
     penalty
         A positive number; ``auto``: from the noise law and the number of rows; ``ebic``: the graph
-        with the smallest extended BIC; ``cross-validation``: for releases with folds;
-        ``stability``: the smallest penalty whose graph is stable when the release is redrawn.
+        with the smallest extended BIC; ``cross-validation``: for releases with folds, the smallest
+        loss on them; ``first-drop``: also for folds, the first sharp drop of the covariance's
+        error; ``stability``: the smallest penalty whose graph is stable when the release is
+        redrawn.
     input
         ``denoised`` (the default) or ``raw``. The denoised matrix may have eigenvalues of zero, so
         a tenth of the noise's standard deviation is added to its diagonal; then every penalty has a
@@ -88,7 +92,7 @@ class GraphicalLasso(DependenceEstimator):
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
-        if self.penalty == "cross-validation":
+        if self.penalty in _OF_FOLDS:
             check_folds(spec.folds)
 
     @property
@@ -104,17 +108,9 @@ class GraphicalLasso(DependenceEstimator):
                 penalty /= float((self._root(evidence) ** 2).mean())
         elif isinstance(self.penalty, str):
             inputs = [evidence]
-            if self.penalty == "cross-validation":  # fewer rows and more noise: larger entries
+            if self.penalty in _OF_FOLDS:  # fewer rows and more noise: larger entries
                 inputs += [training_evidence(evidence, k) for k in range(len(evidence.folds))]
-            grid = penalty_grid(*map(self.matrix, inputs))
-            if self.penalty == "ebic":
-                choice = ebic(evidence, self.sparse_path, grid)
-            elif self.penalty == "stability":
-                path = partial(self.sparse_path, tol=_OF_DRAWS)
-                choice = stars(evidence, evidence.repaired, path, grid)
-            else:
-                scored: Scored = "graph" if self.refit else "estimate"
-                choice = cross_validation(evidence, self.path, grid, scored=scored)
+            choice = _RULES[self.penalty](self, evidence, penalty_grid(*map(self.matrix, inputs)))
             penalty, tables["tuning"] = choice.penalty, choice.table
             if choice.frequencies is not None:
                 matrices["stability"] = choice.frequencies
@@ -182,6 +178,33 @@ class GraphicalLasso(DependenceEstimator):
             return [None] * len(grid)
         missing: list[Array | None] = [None] * (len(grid) - len(solutions))
         return [self._unscaled(evidence, each.precision) for each in solutions] + missing
+
+
+def _ebic(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
+    return ebic(evidence, own.sparse_path, grid)
+
+
+def _cross_validation(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
+    scored: Scored = "graph" if own.refit else "estimate"
+    return cross_validation(evidence, own.path, grid, scored=scored)
+
+
+def _first_drop(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
+    return first_drop(evidence, own.path, grid)
+
+
+def _stability(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
+    path = partial(own.sparse_path, tol=_OF_DRAWS)
+    return stars(evidence, evidence.repaired, path, grid)
+
+
+_RULES: dict[Rule, Callable[[GraphicalLasso, Evidence, Array], Choice]] = {
+    "ebic": _ebic,
+    "cross-validation": _cross_validation,
+    "first-drop": _first_drop,
+    "stability": _stability,
+}
+_OF_FOLDS = ("cross-validation", "first-drop")
 
 
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:

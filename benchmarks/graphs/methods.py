@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.arrays import Array, Rng
 from benchmarks.graphs import releases, scores
 from benchmarks.graphs.scores import Scores, Target
+from gramercy.estimators.clime import Clime
 from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
@@ -48,6 +49,9 @@ METHODS = {
         "graphical lasso, cross-validation, refit",
         "The same with `refit: true`, which scores graphs.",
     ),
+    "lasso-first-drop": Method(
+        "graphical lasso, first drop", "`penalty: first-drop`, from the same folds."
+    ),
     "lasso-oracle": Method(
         "graphical lasso, best penalty",
         "The best penalty for each measure, which requires the truth.",
@@ -58,8 +62,20 @@ METHODS = {
     "threshold": Method(
         "thresholding, auto", "It estimates the covariance, whose graph is a different one."
     ),
+    "threshold-adaptive": Method(
+        "thresholding, adaptive", "`threshold: adaptive`, from the release in folds."
+    ),
+    "threshold-cv": Method(
+        "thresholding, adaptive, cross-validation",
+        "The same with `constant: cross-validation`.",
+    ),
+    "threshold-wx-cv": Method(
+        "thresholding, wx, cross-validation",
+        "WX's threshold with gamma by cross-validation over the folds.",
+    ),
     "neighbourhood": Method("neighbourhood selection, auto", "Graph alone."),
     "scio": Method("SCIO, auto", ""),
+    "clime": Method("CLIME, auto", ""),
     "sgz-ridge": Method(
         "SGZ ridge, best penalty", "Independent noise of one scale, raw matrix.", ours=False
     ),
@@ -98,8 +114,15 @@ def measured(rows: Array, target: Target, epsilon: float, rng: Rng) -> Iterator[
         ("threshold", ThresholdedCovariance()),
         ("neighbourhood", NeighbourhoodSelection()),
         ("scio", Scio()),
+        ("clime", Clime()),
     ):
         yield name, _scores_of(estimator.fit(whole), target)
+    for name, keys in (
+        ("threshold-adaptive", {"threshold": "adaptive"}),
+        ("threshold-cv", {"threshold": "adaptive", "constant": "cross-validation"}),
+        ("threshold-wx-cv", {"threshold": "wx", "constant": "cross-validation"}),
+    ):
+        yield name, _scores_of(ThresholdedCovariance.model_validate(keys).fit(folds), target)
     as_printed = GraphicalLasso(input="raw", penalize_diagonal=True)
     yield "sgz-ridge", _best_ridge(Ridge(input="raw"), independent, target)
     yield "sgz-lasso", _best_lasso(as_printed, independent, target)
@@ -122,6 +145,7 @@ def _lassos(whole: Evidence, folds: Evidence, target: Target) -> Iterator[tuple[
         "lasso-stability": (whole, {"penalty": "stability"}),
         "lasso-cv": (folds, {"penalty": "cross-validation"}),
         "lasso-cv-refit": (folds, {"penalty": "cross-validation", "refit": True}),
+        "lasso-first-drop": (folds, {"penalty": "first-drop"}),
     }
     for name, (evidence, keys) in asked.items():
         estimate = GraphicalLasso.model_validate(keys).fit(evidence)

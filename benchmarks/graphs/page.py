@@ -25,21 +25,27 @@ from benchmarks.graphs.truths import TABLES
 from benchmarks.pages import figure, table, write_page
 
 TUNED = {
-    "f1": [f"lasso-{rule}" for rule in ("auto", "ebic", "stability", "cv", "cv-refit", "oracle")],
+    "f1": [
+        f"lasso-{rule}"
+        for rule in ("auto", "ebic", "stability", "cv", "cv-refit", "first-drop", "oracle")
+    ],
     "stein": [
         *(f"lasso-{rule}" for rule in ("auto", "ebic", "ebic-refit", "stability", "cv", "oracle")),
         *(f"ridge-{rule}" for rule in ("auto", "cv", "oracle")),
     ],
 }
 COMPARED: dict[Measure, tuple[str, ...]] = {
-    "f1": (HEADLINE, "sgz-lasso", "gpp", "wx", "lw", "neighbourhood", "scio", "threshold", "exact"),
+    "f1": (HEADLINE, "sgz-lasso", "gpp", "wx", "lw", "neighbourhood", "scio", "clime", "exact"),
     "auc": (HEADLINE, "sgz-lasso", "sgz-ridge", "gpp", "wx", "ridge-auto", "neighbourhood", "scio"),
-    "stein": ("ridge-auto", HEADLINE, "sgz-ridge", "sgz-lasso", "gpp", "scio", "exact"),
+    "stein": ("ridge-auto", HEADLINE, "sgz-ridge", "sgz-lasso", "gpp", "scio", "clime", "exact"),
     "covariance": (
         *(
             "ridge-auto",
             HEADLINE,
             "threshold",
+            "threshold-adaptive",
+            "threshold-cv",
+            "threshold-wx-cv",
             "sgz-ridge",
             "sgz-lasso",
             "gpp",

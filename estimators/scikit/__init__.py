@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from gramercy.estimators.scikit.classifier import DiscriminantClassifier
 from gramercy.estimators.scikit.matrix_estimators import (
+    ClimePrecision,
     DiscoveredGraph,
     MatrixEstimator,
     NeighbourhoodGraph,
@@ -32,6 +33,7 @@ by_name: Mapping[str, type[MatrixEstimator] | type[DiscriminantClassifier]] = {
         RidgePrecision,
         SparsePrecision,
         ScioPrecision,
+        ClimePrecision,
         WishartPriorPrecision,
         NeighbourhoodGraph,
         SparseCovariance,
@@ -41,6 +43,7 @@ by_name: Mapping[str, type[MatrixEstimator] | type[DiscriminantClassifier]] = {
 }
 
 __all__ = [
+    "ClimePrecision",
     "DiscoveredGraph",
     "DiscriminantClassifier",
     "MatrixEstimator",

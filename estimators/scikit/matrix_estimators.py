@@ -19,13 +19,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.common.plotting import Picture
+from gramercy.estimators.clime import Clime
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
-from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.estimators.threshold import Name, ThresholdedCovariance
 from gramercy.estimators.tuning.stability import Rule
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.estimators.wishart_prior import WishartPrior
@@ -330,8 +331,8 @@ class SparseCovariance(MatrixEstimator):
     def __init__(
         self,
         rule: Literal["hard", "soft"] = "hard",
-        threshold: Literal["auto", "wx", "wx-local", "lw", "lw-local"] | float = "auto",
-        constant: Auto | float = "auto",
+        threshold: Name | float = "auto",
+        constant: Literal["auto", "cross-validation"] | float = "auto",
         keep_diagonal: bool = True,
     ) -> None:
         self.rule = rule
@@ -355,6 +356,15 @@ class ScioPrecision(MatrixEstimator):
     """`estimators.scio.Scio`: a sparse precision matrix, estimated column by column."""
 
     spec = Scio
+
+    def __init__(self, penalty: Auto | float = "auto") -> None:
+        self.penalty = penalty
+
+
+class ClimePrecision(MatrixEstimator):
+    """`estimators.clime.Clime`: a sparse precision matrix, estimated column by column."""
+
+    spec = Clime
 
     def __init__(self, penalty: Auto | float = "auto") -> None:
         self.penalty = penalty

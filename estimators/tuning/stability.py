@@ -183,7 +183,7 @@ def stars(
     return Choice(float(grid[chosen]), grid, scores, edges, stability.frequencies[chosen])
 
 
-Rule = Literal["ebic", "cross-validation", "stability"]
+Rule = Literal["ebic", "cross-validation", "first-drop", "stability"]
 
 
 def edge_frequencies(

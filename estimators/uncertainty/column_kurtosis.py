@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.moment_errors import tail_factor
+from gramercy.estimators.uncertainty.moment_errors import has_intercept, tail_factor
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
@@ -69,7 +69,8 @@ def column_kurtosis(evidence: Evidence, variance: Array) -> Array:
     marginals = {each.column: each for each in evidence.marginals}
     usual = GAUSSIAN * tail_factor(evidence)
     result = []
-    for column, of_column in zip(evidence.columns[1:], variance.tolist(), strict=True):
+    columns = evidence.columns[int(has_intercept(evidence)) :]
+    for column, of_column in zip(columns, variance.tolist(), strict=True):
         if isinstance(column, LevelsFacts):
             value = 1 / max(of_column, 1e-6) - 3  # of a share s, with variance s (1 - s)
         elif column is not None and column.name in marginals:

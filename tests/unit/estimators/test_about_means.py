@@ -10,6 +10,7 @@ import pytest
 
 from gramercy.estimators import Estimator, Evidence
 from gramercy.estimators.about_means import about_means
+from gramercy.estimators.clime import Clime
 from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
@@ -38,6 +39,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "ebic": GraphicalLasso(penalty="ebic"),
     "stability": GraphicalLasso(penalty="stability"),
     "scio": Scio(penalty=0.1),
+    "clime": Clime(penalty=0.1),
     "neighbourhood": NeighbourhoodSelection(),
     "thresholded": ThresholdedCovariance(),
 }

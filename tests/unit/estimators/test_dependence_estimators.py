@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gramercy.estimators.about_means import DependenceEstimator
+from gramercy.estimators.clime import Clime
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
@@ -46,6 +47,7 @@ SETTINGS: list[tuple[Any, dict[str, list[Any]], list[dict[str, Any]]]] = [
         [*NOT_POSITIVE, {"rule": "xor"}],
     ),
     (Scio, {"penalty": ["auto", 0.1, 0.2]}, [*NOT_POSITIVE, {"penalty": 1.0}]),
+    (Clime, {"penalty": ["auto", 0.1, 0.2]}, [*NOT_POSITIVE, {"penalty": 1.0}]),
     (
         ThresholdedCovariance,
         {
@@ -82,7 +84,9 @@ def test_settings_determine_the_id_and_are_validated(
             spec.model_validate(bad)
 
 
-@pytest.mark.parametrize("spec", [GraphicalLasso, NeighbourhoodSelection, Scio, WishartPrior])
+@pytest.mark.parametrize(
+    "spec", [GraphicalLasso, NeighbourhoodSelection, Scio, Clime, WishartPrior]
+)
 def test_degenerate_matrices_still_give_an_estimate(spec: type[DependenceEstimator]) -> None:
     for sd in (1e-5, 0.03, 1.0):
         found = spec().fit(hub_release(1, 10, 2000, sd))
@@ -109,6 +113,7 @@ def test_degenerate_matrices_still_give_an_estimate(spec: type[DependenceEstimat
         *(kind(input=source) for kind in (GraphicalLasso, Ridge) for source in INPUTS),
         NeighbourhoodSelection(),
         Scio(),
+        Clime(),
     ],
 )
 def test_auto_penalty_grows_with_noise_and_falls_with_rows(estimator: DependenceEstimator) -> None:
@@ -130,6 +135,7 @@ def test_auto_penalty_grows_with_noise_and_falls_with_rows(estimator: Dependence
         NeighbourhoodSelection(rule="and"),
         NeighbourhoodSelection(rule="or"),
         Scio(),
+        Clime(),
     ],
 )
 def test_auto_penalty_finds_the_graph(estimator: DependenceEstimator) -> None:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gramercy.estimators.about_means import about_means
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.threshold import (
     ThresholdedCovariance,
     auto_level,
-    entry_standard_errors,
     paper_constant,
     psd_projection,
     threshold_entries,
 )
-from gramercy.schemas.evidence import Evidence
+from gramercy.estimators.tuning.cross_validation import training_evidence
+from gramercy.estimators.uncertainty.pair_variance import gaussian_variance, pair_variance
+from gramercy.schemas import families
+from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import NoiseLaw
 from tests.support.factories import at_scale
 from tests.support.noisy_matrices import gaussian_law, goe
+from tests.support.private_release import numeric_columns, privately_scaled
+from tests.support.problems import raises
 
 EYE = np.eye(3, dtype=bool)
 RAW = np.array([[0.5, 0.3, -0.05], [0.3, 0.25, 0.2], [-0.05, 0.2, 0.04]])
@@ -33,6 +39,10 @@ def seen(raw: np.ndarray = RAW, sd: float = 1e-3, n: float = 1000.0) -> Evidence
 def banded(p: int) -> np.ndarray:
     matrix = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
     return matrix / p
+
+
+def entry_standard_errors(evidence: Evidence) -> np.ndarray:
+    return np.sqrt(evidence.deviations**2 + gaussian_variance(evidence) / evidence.rows)
 
 
 def released(rng: np.random.Generator, truth: np.ndarray, n: int, sd: float) -> Evidence:
@@ -186,6 +196,106 @@ def test_pure_noise_is_thresholded_away() -> None:
         left.append(np.count_nonzero(edges) / p**2)
     assert np.mean(left) < 0.02
     nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), NoiseLaw.none(), 0.0)
-    for name in ("auto", "wx", "lw"):
+    for name in ("auto", "adaptive", "wx", "lw"):
         chosen: Any = ThresholdedCovariance.model_validate({"threshold": name})
         assert not chosen.fit(nothing).matrix.any()
+
+
+def in_folds(rng: np.random.Generator, rows: np.ndarray, sd: float, count: int = 10) -> Evidence:
+    """A release in folds, each with noise of `sd` on its sum of rows, divided by their number."""
+    p, n = rows.shape[1], len(rows)
+    folds = tuple(
+        Fold(each.T @ each / len(each) + goe(rng, p, sd * n / len(each)), float(len(each)))
+        for each in np.array_split(rows, count)
+    )
+    raw = sum((fold.moment * fold.rows for fold in folds), np.zeros((p, p))) / n
+    law = gaussian_law(sd * math.sqrt(count))
+    return Evidence(raw, project(raw), law, float(n), folds=folds, unit=False, trace=math.inf)
+
+
+def far_rows(rng: np.random.Generator, n: int, truth: np.ndarray) -> np.ndarray:
+    """Rows of Student's t distribution with 5 degrees of freedom."""
+    rows = rng.normal(size=(n, len(truth))) @ np.linalg.cholesky(truth).T
+    return rows * np.sqrt(3 / rng.chisquare(5, size=(n, 1)))
+
+
+def test_adaptive_errors_are_those_of_the_rows() -> None:
+    """Student's t with 5 degrees of freedom has three times the variance of x_i x_j."""
+    rng, truth = np.random.default_rng(4), np.eye(20) / 20
+    given = in_folds(rng, far_rows(rng, 20_000, truth), 1e-6)
+    pairs = np.triu_indices(20, 1)
+    ratio = (pair_variance(given) / gaussian_variance(given))[pairs]
+    assert 2 < np.median(ratio) < 4
+    counts = [
+        np.count_nonzero(ThresholdedCovariance(threshold=name).fit(given).edges)
+        for name in ("auto", "adaptive")
+    ]
+    assert counts[1] < counts[0] / 3
+    normal = in_folds(rng, rng.normal(size=(20_000, 20)) / math.sqrt(20), 1e-6)
+    ratio = (pair_variance(normal) / gaussian_variance(normal))[pairs]
+    assert 0.85 < np.median(ratio) < 1.15
+    without = replace(normal, folds=())
+    np.testing.assert_array_equal(pair_variance(without), gaussian_variance(without))
+
+
+@pytest.mark.parametrize("independent", [True, False])
+def test_lengths_show_whether_rows_are_far_out_in_several_columns(independent: bool) -> None:
+    """Independent columns with heavy tails have the errors of Gaussian rows off the diagonal."""
+    rng, p, n = np.random.default_rng(7), 12, 20_000
+    rows = rng.normal(size=(n, p))
+    rows *= np.sqrt(3 / rng.chisquare(5, size=(n, p if independent else 1)))
+    scaled = privately_scaled(rows, numeric_columns([(-30.0, 30.0)] * p), 8.0, rng)
+    assert scaled is not None
+    given = about_means(scaled.release(rng), "raw").evidence
+    ratio = (pair_variance(given) / gaussian_variance(given))[np.triu_indices(p, 1)]
+    assert (np.median(ratio) < 1.05) if independent else (1.1 < np.median(ratio) < 2.5)
+
+
+@pytest.mark.parametrize("name", ["auto", "adaptive", "wx", "lw"])
+def test_cross_validated_constants_lower_the_loss(name: str) -> None:
+    rng, truth = np.random.default_rng(9), banded(15)
+    rows = rng.normal(size=(4000, 15)) @ np.linalg.cholesky(truth).T
+    given = in_folds(rng, rows, 1e-4)
+    key = "level" if name in {"auto", "adaptive"} else "constant"
+    asked: Any = ThresholdedCovariance.model_validate(
+        {"threshold": name, "constant": "cross-validation"}
+    )
+    found = asked.fit(given)
+    chosen = found.tuning[key]
+    table = found.tables["tuning"]
+    best = table["constant"][table["loss"] == table["loss"].min()]
+    assert chosen in set(best)
+    losses = {}
+    for constant in (chosen, 1e-9, 20 * max(table["constant"])):
+        fixed: Any = ThresholdedCovariance.model_validate(
+            {"threshold": name, "constant": max(constant, 1e-12)}
+        )
+        losses[constant] = np.linalg.norm(fixed.fit(given).matrices["thresholded"] - truth)
+    assert losses[chosen] == min(losses.values())
+    with raises(families.ESTIMATE, setting="constant"):
+        asked.fit(replace(given, folds=()))
+
+
+@pytest.mark.slow
+def test_losses_on_folds_are_true_errors_plus_a_constant() -> None:
+    """Noise and sampling of the held-out fold add the same number to every mean loss."""
+    rng, truth, differences, losses = np.random.default_rng(10), banded(6), [], []
+    asked = ThresholdedCovariance(constant="cross-validation")
+    for _ in range(at_scale(150, 1000)):
+        rows = rng.normal(size=(600, 6)) @ np.linalg.cholesky(truth).T
+        given = in_folds(rng, rows, 2e-3, count=2)
+        table = asked.fit(given).tables["tuning"].iloc[[1, 8, 15, 22]]
+        others = [training_evidence(given, out) for out in range(2)]
+        true = [
+            np.mean(
+                [np.sum((fixed.fit(each).matrices["thresholded"] - truth) ** 2) for each in others]
+            )
+            for fixed in (ThresholdedCovariance(constant=each) for each in table["constant"])
+        ]
+        differences.append(table["loss"].to_numpy() - true)
+        losses.append(true)
+    mean = np.mean(differences, axis=0)
+    error = np.std(np.subtract(differences, np.mean(differences, axis=1)[:, None]), axis=0)
+    spread = np.ptp(np.mean(losses, axis=0))
+    assert np.ptp(mean) < max(6 * error.max() / math.sqrt(len(losses)), 0.05 * spread)
+    assert np.ptp(mean) < 0.3 * spread

@@ -16,7 +16,11 @@ from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.ridge import Ridge, ridge_precision
 from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
 from gramercy.estimators.tuning import penalty_rule as path_room
-from gramercy.estimators.tuning.cross_validation import cross_validation, training_evidence
+from gramercy.estimators.tuning.cross_validation import (
+    cross_validation,
+    first_drop,
+    training_evidence,
+)
 from gramercy.estimators.tuning.information import ebic, effective_sample_size, refit, refit_or_none
 from gramercy.estimators.tuning.penalty_rule import (
     best_choice,
@@ -282,6 +286,40 @@ def test_refit_of_a_nearly_singular_matrix() -> None:
     assert missed.max() <= 1e-6
 
 
+def test_first_drop_of_the_error_on_folds() -> None:
+    """A path from the top with errors that drop a little, sharply, sharply, and rise again."""
+    rng, grid = np.random.default_rng(22), np.geomspace(1.0, 0.1, 6)
+    truth = ar1(4)
+    evidence = folded(rng, truth, (5000,) * 4, 1e-6)
+    distances = [1.0, 0.98, 0.6, 0.3, 0.1, 0.2]
+
+    def path(_: Evidence, some: Array) -> list[Array | None]:
+        assert len(some) == len(distances)
+        made = [np.linalg.inv(truth * (1 + math.sqrt(each))) for each in distances]
+        return [*made[:-1], None]
+
+    choice = first_drop(evidence, path, grid)
+    assert choice.penalty == grid[2]
+    assert choice.scores[:-1] == pytest.approx(
+        np.array(distances[:-1]) * (truth**2).mean(), rel=0.1, abs=1e-3
+    )
+    assert math.isinf(choice.scores[-1])
+    with raises(families.ESTIMATE):
+        first_drop(replace(evidence, folds=()), path, grid)
+
+
+def test_first_drop_finds_the_graph_where_the_smallest_loss_does_not() -> None:
+    rng, p = np.random.default_rng(12), 10
+    truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
+    evidence = folded(rng, ar1(p), (3000,) * 5, 3e-4)
+    found = {
+        rule: GraphicalLasso.model_validate({"penalty": rule}).fit(evidence).edges
+        for rule in ("first-drop", "cross-validation")
+    }
+    scores = {rule: f1(each != 0, truth) for rule, each in found.items() if each is not None}
+    assert scores["first-drop"] >= 0.9 > scores["cross-validation"] + 0.2
+
+
 def test_cross_validation_requires_folds() -> None:
     evidence = seen(np.random.default_rng(13), ar1(3), 100, 0.01)
     with raises(families.ESTIMATE):
@@ -416,7 +454,7 @@ def test_derived_evidence_is_denoised_like_a_release(family: Family, trace: floa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["ebic", "cross-validation", "stability"])
+@pytest.mark.parametrize("rule", ["ebic", "cross-validation", "first-drop", "stability"])
 def test_selection_rules_by_name(rule: str) -> None:
     rng, p = np.random.default_rng(18), 8
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
@@ -429,7 +467,8 @@ def test_selection_rules_by_name(rule: str) -> None:
     assert f1(found.edges != 0, truth) >= 0.7
     table = found.tables["tuning"]
     assert found.tuning["penalty"] in table["penalty"].to_numpy()
-    assert len(table) == 20 if rule == "cross-validation" else 5 < len(table) <= 20
+    of_folds = rule in {"cross-validation", "first-drop"}
+    assert len(table) == 20 if of_folds else 5 < len(table) <= 20
     free = (found.edges != 0) | np.eye(p, dtype=bool)
     matrix = GraphicalLasso().matrix(evidence)
     np.testing.assert_allclose(np.linalg.inv(found.matrix)[free], matrix[free], rtol=1e-6)

@@ -1,0 +1,63 @@
+"""Sparse precision matrix, column by column: CLIME.
+
+Cai, Liu and Luo (2011), "A constrained l1 minimization approach to sparse precision matrix
+estimation": for every column i, with e_i that of the identity,
+
+minimise over b:  sum |b_j|  subject to  |S b - e_i|_inf <= penalty
+
+Each pair has two values then, and the one of smaller magnitude is kept.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.neighbourhood import symmetrised
+from gramercy.estimators.scio import ColumnwisePrecision
+from gramercy.estimators.solvers.smallest_columns import smallest_column
+from gramercy.schemas import families
+
+Array = NDArray[np.float64]
+
+
+class Clime(ColumnwisePrecision):
+    """``clime``: a sparse precision matrix; its zeros are a graph's missing edges.
+
+    See `estimators.scio.ColumnwisePrecision`.
+
+    Parameters
+    ----------
+    penalty
+        A number between 0 and 1, without a unit; at 1 every column would be zero. ``auto``: as for
+        ``scio``. It shrinks the diagonal too: for a column without edges, by a factor of
+        1 - penalty.
+    """
+
+    name: Literal["clime"] = "clime"
+
+    def columns(self, S: Array, penalty: float) -> Array:
+        return clime(S, penalty)
+
+
+def clime(S: Array, penalty: float) -> Array:
+    """The symmetrised solutions, not always positive definite.
+
+    `S`: symmetric, positive definite, with a unit diagonal; shape (p, p). `penalty`: between 0 and
+    1, on the scale of S T. Returns shape (p, p): symmetric, with exact zeros and a positive
+    diagonal. Raises ValueError if the penalty is not between 0 and 1. Raises RequestError if a
+    linear programme was not solved to 1e-8 (see `smallest_column`), or if the diagonal is not
+    positive: with nearly collinear columns and a large penalty, other columns may take the place
+    of a column's own entry.
+    """
+    if not 0 < penalty < 1:
+        raise families.ESTIMATOR_SETTING("penalty must be between 0 and 1.")
+    columns = np.column_stack([smallest_column(S, unit, penalty).b for unit in np.eye(len(S))])
+    if not np.diagonal(columns).min() > 0:
+        raise families.ESTIMATE(
+            "CLIME has no positive diagonal: columns are nearly collinear.",
+            "Use a smaller penalty, or 'scio'.",
+        )
+    return symmetrised(columns, "and") + np.diag(np.diagonal(columns))
