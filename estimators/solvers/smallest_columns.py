@@ -26,7 +26,6 @@ _TIES = 1e-11  # relative size of the perturbation that makes all steps differ
 _TOLERANCE = 1e-8  # of the certificate
 _LIMIT = 60  # steps per column of S
 _STILL = 1e-13  # speeds below it are rounding
-_SEED = 20_111
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,8 @@ class _Homotopy:
     """
 
     def __init__(self, S: Array, c: Array) -> None:
-        drawn = np.random.default_rng(_SEED).random((2, len(S)))
-        self.S, self.cost, self.width = S, 1 + _TIES * drawn[0], 1 + _TIES * drawn[1]
+        apart = np.sqrt(np.arange(2, 2 + 2 * len(S))).reshape(2, -1) % 1
+        self.S, (self.cost, self.width) = S, 1 + _TIES * apart
         self.support, self.signs = list[int](), list[float]()  # of b
         self.active, self.sides = list[int](), list[float]()  # signs of c - S b at its bound
         self.b, self.y, self.slope = (np.zeros(len(S)) for _ in range(3))  # slope: S y
