@@ -303,7 +303,7 @@ def graph(
     words = []
     if len(drawn) < len(edges):
         words.append(f"Only the {len(drawn)} strongest of {len(edges):,} edges are drawn")
-    if others := len(names) - len(nodes):
+    if like is None and (others := len(names) - len(nodes)):
         are = "s without a drawn edge are" if others > 1 else " without a drawn edge is"
         words.append(f"{others:,} column{are} left out")
     left_out = Markup('<p class="small">{}.</p>').format("; ".join(words)) if words else ""
@@ -328,13 +328,9 @@ def graph(
 def small_graphs(name: str, tables: Mapping[str, Array], names: Sequence[str]) -> Markup:
     """The graphs of several tables next to each other, every column at one place in all of them."""
     like = all_edges([*tables.values()])
-    return Markup('<div class="graphs">{}</div>').format(
-        Markup().join(
-            Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(
-                table, graph(f"{name}-{k}", weights, names, like=like)
-            )
-            for k, (table, weights) in enumerate(tables.items())
-        )
+    return Markup().join(
+        Markup("<div><b>{}</b>{}</div>").format(table, graph(f"{name}-{k}", own, names, like=like))
+        for k, (table, own) in enumerate(tables.items())
     )
 
 

@@ -152,7 +152,7 @@ class Picture:
         _require("markupsafe")
         from gramercy.common.pictures import small_graphs
 
-        return cls("graph", small_graphs(f"{next(_NUMBERS)}", tables, names))
+        return cls("graph multiples", small_graphs(f"{next(_NUMBERS)}", tables, names))
 
     def save(self, path: str | Path) -> None:
         """Write it as a page of its own."""

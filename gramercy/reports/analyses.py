@@ -23,7 +23,6 @@ from gramercy.estimators.released_table import ReleasedTable
 from gramercy.reports.marginal_tables import BARS, overlaid_bars
 from gramercy.reports.reader_notes import display_name
 from gramercy.reports.rendering import render
-from gramercy.schemas.manifest import EstimateKind
 
 Part = Callable[[ReleaseBundle, EstimateBundle], dict[str, Any]]
 
@@ -33,7 +32,8 @@ def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> lis
     rendered = []
     for estimate in estimates:
         facts, of_group = estimate.manifest, release.rows_of(estimate.group)
-        if facts.kind in parts:
+        part = part_of(estimate)
+        if part in parts:
             common = {
                 "estimate": facts.estimate,
                 "group": estimate.group,
@@ -41,9 +41,14 @@ def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> lis
                 "counted": of_group.manifest.count_key,
                 "clipped": of_group.evidence.radius is not None,
             }
-            shown = common | parts[facts.kind](of_group, estimate)
-            rendered.append(Markup(render(f"analyses/{facts.kind}.html", **shown)))
+            shown = common | parts[part](of_group, estimate)
+            rendered.append(Markup(render(f"analyses/{part}.html", **shown)))
     return rendered
+
+
+def part_of(estimate: EstimateBundle) -> str:
+    """The name of the part that shows an estimate, if it is in `parts`: its kind, mostly."""
+    return "differences" if "differences" in estimate.tables else estimate.manifest.kind
 
 
 def components(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
@@ -191,26 +196,6 @@ def quadratic_discriminant(release: ReleaseBundle, estimate: EstimateBundle) -> 
     }
 
 
-def joint_graph(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
-    """Graphs of several tables, side by side."""
-    tables = estimate.tables
-    columns = list(tables["columns"]["column"])
-    at = {name: k for k, name in enumerate(columns)}
-    weights = {
-        str(name): np.zeros((len(columns), len(columns)))
-        for name, status in zip(tables["tables"]["table"], tables["tables"]["status"], strict=True)
-        if status == "used"
-    }
-    for table, row, column, weight in tables["edges"].itertuples(index=False):
-        i, j = at[row], at[column]
-        weights[table][i, j] = weights[table][j, i] = weight
-    return {
-        "tables": tables["tables"].to_dict("records"),
-        "structure": str(estimate.manifest.estimator["structure"]),
-        "picture": small_graphs(estimate.manifest.estimate, weights, columns),
-    }
-
-
 def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """A regression: its coefficients as a plot and as a table."""
     most_terms = 40
@@ -329,9 +314,75 @@ def _correlations(name: str, correlations: pd.DataFrame) -> Markup:
     return drawing.svg
 
 
-parts: Mapping[EstimateKind, Part] = {
-    "quadratic-discriminant": quadratic_discriminant,
+def joint_graph(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Graphs of several tables: one picture for each, and the edges that they share."""
+    most_lines, most_tables = 40, 8
+    tables, names = estimate.tables["tables"], list(estimate.tables["columns"]["column"])
+    used = list(tables["table"][tables["status"] == "used"])
+    edges = estimate.tables["edges"]
+    at = {name: k for k, name in enumerate(names)}
+    weights = {name: np.zeros((len(names), len(names))) for name in used}
+    for name, row, column, weight in edges.itertuples(index=False):
+        i, j = at[row], at[column]
+        weights[name][i, j] = weights[name][j, i] = weight
+    wide = edges.pivot(index=["row", "column"], columns="table", values="weight")
+    wide = wide.reindex(columns=used)
+    order = pd.DataFrame({"tables": wide.count(axis=1), "size": wide.abs().max(axis=1)})
+    wide = wide.loc[order.sort_values(["tables", "size"], ascending=False, kind="stable").index]
+    shown = used[:most_tables]
+    return {
+        "tables": tables.to_dict("records"),
+        "structure": str(estimate.manifest.estimator["structure"]),
+        "picture": small_graphs(
+            estimate.manifest.estimate, {name: weights[name] for name in shown}, names
+        ),
+        "shown": shown,
+        "lines": [
+            (row, column, [None if np.isnan(x) else float(x) for x in values], values.count())
+            for (row, column), values in wide[shown].head(most_lines).iterrows()
+        ],
+        "number": len(used),
+        "total": len(wide),
+        "shared": int((wide.count(axis=1) == len(used)).sum()),
+        "own": int((wide.count(axis=1) == 1).sum()),
+    }
+
+
+def graph_differences(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """What differs between the graphs of two tables: the found differences with intervals."""
+    most_lines = 30
+    facts, table = estimate.manifest, estimate.tables["differences"]
+    rate = facts.tuning["rate"]
+    found = table[table["adjusted"] <= rate]
+    shown = found if len(found) else table
+    own = f"{release.manifest.dataset.id}/{release.manifest.release}"
+    first, second = facts.estimator.get("between") or (own, *facts.sources)
+    pairs = [
+        f"{display_name(a)}, {display_name(b)}"
+        for a, b in zip(shown["row"], shown["column"], strict=True)
+    ]
+    numbers = shown[["difference", "lower", "upper"]].to_numpy(dtype=np.float64).T
+    title = "Differences of partial correlations with their intervals, the surest first."
+    height = 0.9 + 0.22 * min(len(shown), most_lines)
+    with figure(f"differences-{facts.estimate}", title, 5.6, height) as drawing:
+        drawn = forest(numbers[:, :most_lines], pairs[:most_lines], drawing.axes)
+        with_words(drawn, x="difference of partial correlations")
+    return {
+        "first": first,
+        "second": second,
+        "rate": rate,
+        "found": len(found),
+        "tested": len(table),
+        "untested": int(facts.tuning["untested"]),
+        "picture": drawing.svg if len(table) else None,
+        "lines": shown.head(most_lines).to_dict("records"),
+    }
+
+
+parts: Mapping[str, Part] = {
     "joint-graph": joint_graph,
+    "differences": graph_differences,
+    "quadratic-discriminant": quadratic_discriminant,
     "regression": regression,
     "components": components,
     "cross-tables": cross_tables,

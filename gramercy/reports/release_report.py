@@ -13,7 +13,7 @@ from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
-from gramercy.reports.analyses import analyses, parts
+from gramercy.reports.analyses import analyses, part_of, parts
 from gramercy.reports.column_summaries import (
     MOST_PICTURES,
     column_labels,
@@ -181,7 +181,7 @@ def _dependences(reported: ReportedRelease) -> dict[str, Any] | None:
     summaries = [
         EstimateSummary.of(each, edge_stability(of_group, each), meaningless_pairs(of_group))
         for each, of_group in zip(reported.estimates, rows, strict=True)
-        if each.manifest.kind not in parts
+        if part_of(each) not in parts
     ]
     summaries.sort(key=lambda each: not each.sparse)
     if not summaries:
