@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def draw_graph(
     Columns are placed, and lines are as wide, as the weights `like` tell: those of
     `pictures.all_edges` for several graphs that are compared.
     """
-    from gramercy.common.pictures import places
+    from gramercy.common.pictures import MOST_FREE, places
 
     shape = weights if like is None else like
     at, largest = places(shape), float(np.abs(shape).max(initial=0.0)) or 1.0
@@ -71,13 +72,22 @@ def draw_graph(
             (x, y), (u, v) = at[i], at[j]
             colour = "C0" if weights[i, j] > 0 else "C1"
             ax.plot([x, u], [y, v], color=colour, solid_capstyle="round", **style)
+    on_circle = len(at) > MOST_FREE
     for k, (x, y) in at.items():
         ax.plot(x, y, "o", color="0.3", ms=4)
+        words: Any
+        angle, words = math.atan2(y, x), {"ha": "center", "va": "bottom"}
+        offset, turn = (0.0, 5.0), 0.0
+        if on_circle:  # names point away from its centre
+            offset, turn = (6 * math.cos(angle), 6 * math.sin(angle)), math.degrees(angle)
+            words = {"ha": "left" if x >= 0 else "right", "va": "center"}
+            turn -= 0 if x >= 0 else 180
         ax.annotate(
-            shortened(names[k]), (x, y), (0, 5), textcoords="offset points", ha="center",
-            fontsize="small", parse_math=False,
+            shortened(names[k]), (x, y), offset, textcoords="offset points", fontsize="small",
+            rotation=turn, rotation_mode="anchor", parse_math=False, **words,
         )  # fmt: skip
-    ax.margins(0.15)
+    ax.set_aspect("equal" if on_circle else "auto")
+    ax.margins(0.35 if on_circle else 0.15)
     ax.set_axis_off()
 
 

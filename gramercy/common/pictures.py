@@ -39,7 +39,7 @@ _NOISE_ALPHA = 26
 _FONT, _CHARACTER = 11.0, 0.56  # size of names in pixels, and width of a character in font sizes
 # Graphs.
 _MOST_EDGES, _MOST_NODES = 200, 100  # of a figure, the strongest edges first
-_MOST_FREE = 24  # more nodes are placed on a circle, where no name covers another
+MOST_FREE = 24  # more nodes are placed on a circle, where no name covers another
 _UNSTABLE = 0.5  # share of redraws; an edge that recurs less often is dashed
 _NODE_FONT, _NODE_CHARACTER = 12.0, 6.7  # size of names and width of a character, in pixels
 _WIDTH = 760.0  # of the nodes that are placed freely
@@ -296,7 +296,7 @@ def graph(
     drawn = [edge for edge in edges if {*edge} <= {*nodes}][:_MOST_EDGES]
     drawn = placed if like is None else drawn
     title = f"Graph of {len(nodes)} columns and {len(drawn)} edges."
-    if len(nodes) <= _MOST_FREE:
+    if len(nodes) <= MOST_FREE:
         place, labels, box = _placed_freely(nodes, placed, shape, names)
     else:
         place, labels, box = _on_circle(nodes, shape, names)
@@ -343,7 +343,7 @@ def all_edges(tables: Sequence[Array]) -> Array:
 def places(partial: Array) -> dict[int, Point]:
     """Where the columns with edges are in a figure of matplotlib, which measures upwards."""
     nodes, edges = _nodes(partial)
-    if len(nodes) <= _MOST_FREE:
+    if len(nodes) <= MOST_FREE:
         at, _ = _free_places(nodes, edges, partial, 24.0)
     else:
         angles = _angles(nodes, partial)
