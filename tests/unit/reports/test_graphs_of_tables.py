@@ -22,7 +22,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("tables")
     request = survey_request(folder, epsilon=8.0, rows=20_000, by="ward")
     facts = yaml.safe_load(request.read_text())
-    facts["estimates"] = [{"name": "joint-graphical-lasso", "penalty": 0.05, "shared": 0.5}]
+    facts["estimates"] = [
+        {"name": "joint-graphical-lasso", "penalty": 0.05, "shared": 0.5},
+        {"name": "difference", "between": ["A", "B"], "rate": 0.1},
+    ]
     request.write_text(yaml.safe_dump(facts))
     with home_at(folder / "home") as home:
         run_pipeline(request)
@@ -47,3 +50,13 @@ def test_shared_edges_are_listed_first(page: str) -> None:
     assert lines[0] == ("income, hours", "3")
     counts = [int(count) for _, count in lines]
     assert counts == sorted(counts, reverse=True)
+
+
+def test_differences_have_intervals_and_a_false_discovery_rate(page: str) -> None:
+    part = page[page.index("What differs: A minus B") :]
+    sentence = part[: part.index("</p>")]
+    assert "10 %" in sentence
+    lines = re.findall(r"<tr><td>[^<]*, [^<]*</td>.*?</tr>", part[: part.index("Files:")])
+    assert 0 < len(lines) <= 30
+    assert all(" to " in line for line in lines)
+    assert "aria-label" in part[: part.index("</figure>")]
