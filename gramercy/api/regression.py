@@ -53,7 +53,7 @@ class Summary(str):
 class TermSeries(pd.Series):  # type: ignore[misc]
     """Numbers by term, also by the names that statsmodels gives terms, such as ``C(x)[T.b]``."""
 
-    _metadata: ClassVar[list[str]] = ["other_names"]
+    _metadata: ClassVar[list[str]] = [*pd.Series._metadata, "other_names"]
 
     @property
     def _constructor(self) -> type[TermSeries]:
