@@ -43,7 +43,7 @@ def truths_of(source: str, groups: int, rng: Rng) -> list[Truth]:
 
 
 def _moved(common: Array, rng: Rng) -> Array:
-    """The same weights, some of them at pairs that had none, and the same smallest eigenvalue."""
+    """The same weights, some of them at other pairs, and the same smallest eigenvalue."""
     own = np.triu(common, 1) * (np.abs(common) > scores.NO_EDGE)
     edges, free = np.argwhere(own), np.argwhere(np.triu(own == 0, 1))
     count = round(OWN * len(edges))
