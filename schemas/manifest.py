@@ -563,6 +563,7 @@ EstimateKind = Literal[
     "quadratic-discriminant",
     "regression",
     "components",
+    "factors",
     "cross-tables",
     "summary",
     "synthetic",

@@ -26,6 +26,7 @@ from gramercy.common.notation import shortened, significant
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
+    import pandas as pd
     from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
@@ -337,6 +338,32 @@ def _rectangle(x: float, y: float, **style: Any) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.5, y - 0.5), 1, 1, **style)
+
+
+def loading_map(loadings: pd.DataFrame, ax: Axes | None, title: str) -> Axes:
+    """Draw loadings from -1 to 1 as a heat map with their values; unknown ones are hatched.
+
+    `loadings`: columns of the table by components or factors; NaN where unknown.
+    """
+    most_values, white, (rows, columns) = 40, 0.6, loadings.shape
+    names = [shortened(str(name), _LONGEST) for name in loadings.index]
+    wide = max(map(len, names), default=0)
+    height = max(2.0, min(40.0, 1.2 + 0.28 * rows))
+    ax = axes(ax, 2.2 + 0.075 * wide + 0.7 * columns, height)
+    values = loadings.to_numpy(dtype=np.float64)
+    ax.set_facecolor("0.8")
+    ax.patch.set(hatch="////", edgecolor="0.5")
+    if values.size:
+        image = ax.imshow(values, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+        words = "loading (hatched: unknown)" if np.isnan(values).any() else "loading"
+        ax.figure.colorbar(image, ax=ax, label=words)
+    for i, j in np.argwhere(np.isfinite(values)) if rows <= most_values else ():
+        colour = "white" if abs(values[i, j]) > white else "black"
+        text = f"{values[i, j]:.2f}".replace("-0.00", "0.00")
+        ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
+    ax.set_xticks(range(columns), [str(name) for name in loadings.columns])
+    ax.set_yticks(range(rows), names, parse_math=False)
+    return with_words(ax, title)
 
 
 class Figure:

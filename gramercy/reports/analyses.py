@@ -82,6 +82,34 @@ def components(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
     }
 
 
+def factors(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """A factor analysis: loadings with intervals, communalities, and the variance of factors."""
+    most_columns, most_factors = 60, 8
+    tables, number = estimate.tables, int(estimate.manifest.tuning["factors"])
+    used = tables["columns"]["used"] == "yes"
+    columns = tables["columns"][used]
+    loadings = tables["loadings"].to_dict("records")
+    variance = tables["variance"].to_dict("records")
+    known = [k for k in range(number) if np.isfinite(variance[k]["ss_loadings"])]
+    shown = known[:most_factors]
+    return {
+        "rotation": str(estimate.manifest.estimator["rotation"]),
+        "number": number,
+        "total": len(tables["eigenvalues"]),
+        "law": loadings[0]["law"] if loadings else "",
+        "variance": [variance[k] for k in shown],
+        "lines": [
+            (line, [loadings[k * len(columns) + at] for k in shown])
+            for at, line in enumerate(columns.to_dict("records")[:most_columns])
+        ],
+        "columns": len(columns),
+        "unknown": number - len(known),
+        "pairs": tables["factor_correlations"].dropna().to_dict("records"),
+        "heywood": list(columns["column"][columns["heywood"] == "yes"]),
+        "left_out": list(tables["columns"]["column"][~used]),
+    }
+
+
 def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
     """Eigenvalues as released and corrected, over the band of the noise."""
     title = "Eigenvalues, largest first, and the band in which noise alone may produce them."
@@ -385,6 +413,7 @@ parts: Mapping[str, Part] = {
     "quadratic-discriminant": quadratic_discriminant,
     "regression": regression,
     "components": components,
+    "factors": factors,
     "cross-tables": cross_tables,
     "summary": summary,
     "synthetic": synthetic,
