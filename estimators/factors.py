@@ -50,6 +50,7 @@ Rotation = Literal["varimax", "promax", "oblimin", "none"]
 LEAST_CONGRUENCE = 0.95  # of known factors; see the module
 _ROUGH = 1e-5  # precision of the fits of simulated correlations
 _EDGE = 0.95
+_ABOVE_BOUND = 1 + 1e-6  # of Heywood cases, relative
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Factors:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Whether each factor can be told from the others and from noise, shape (m,)."""
+        """Whether each factor is separated from the others and from noise, shape (m,)."""
         known: NDArray[np.bool_] = self.congruence >= LEAST_CONGRUENCE
         return known
 
@@ -116,13 +117,14 @@ def factors(known: KnownCorrelations, number: int, rotation: Rotation) -> Factor
         differences = (again[0] - found[0], again[1] - found[1], communality)
         squares = [a + b**2 for a, b in zip(squares, differences, strict=True)]
         congruences.append(congruence)
+    at_bound = uniqueness <= LEAST_UNIQUENESS * _ABOVE_BOUND  # their errors are not those of draws
     of_loadings, of_pairs, of_columns = (np.sqrt(each / len(congruences)) for each in squares)
     return Factors(
         *found,
         uniqueness,
-        of_loadings,
+        np.where(at_bound[:, None], np.nan, of_loadings),
         of_pairs,
-        of_columns,
+        np.where(at_bound, np.nan, of_columns),
         np.median(congruences, axis=0),
     )
 
@@ -156,8 +158,8 @@ class FactorAnalysis(Estimator):
     Tables: ``loadings`` with intervals, and the ``weight`` of each standardised column in the
     scores, unknown (NaN) for factors that noise or sampling mixes with others; ``columns``, with
     communalities and uniquenesses, and whether the uniqueness is at its lower bound (a Heywood
-    case); ``variance`` of each factor; ``factor_correlations``; ``eigenvalues``, with those of
-    independent columns.
+    case, whose intervals are unknown); ``variance`` of each factor; ``factor_correlations``;
+    ``eigenvalues``, with those of independent columns.
 
     Coverage of 95 % intervals in simulations: docs/analyses/factors.md.
     """
@@ -305,7 +307,7 @@ class _Tables:
             "lower": np.maximum(found.communality - self.quantile * errors, 0.0),
             "upper": np.minimum(found.communality + self.quantile * errors, 1.0),
         }
-        at_bound = found.uniqueness <= LEAST_UNIQUENESS * (1 + 1e-6)
+        at_bound = found.uniqueness <= LEAST_UNIQUENESS * _ABOVE_BOUND
         return pd.DataFrame(
             {
                 "column": pd.Series(list(self.names[chosen]), dtype="str"),

@@ -29,7 +29,7 @@ Indices = NDArray[np.intp]
 
 LEAST_UNIQUENESS = 0.005  # of a correlation matrix; R's factanal has the same
 _STEPS, _PRECISION = 1000, 1e-10
-_ROTATIONS, _CONVERGED = 500, 1e-8
+_ROTATIONS, _CONVERGED, _FLAT = 500, 1e-8, 1e-5  # steps, angles, and slopes of oblimin
 _POWER = 4  # of promax
 
 
@@ -144,7 +144,7 @@ def oblimin(loadings: Array) -> tuple[Array, Array]:
         gradient = -(found.T @ (found * (found**2 @ others)) @ np.linalg.inv(axes)).T
         along = gradient - axes * (axes * gradient).sum(axis=0)
         square = float((along**2).sum())
-        if square < _CONVERGED**2:
+        if square < _FLAT**2:
             break
         step *= 2
         for _ in range(20):

@@ -165,6 +165,9 @@ def test_heywood_cases_are_said() -> None:
     found = Release(evidence_of(table)).factor_analysis(2)
     assert set(found.heywood) & {"q1", "q2"}
     assert "Heywood" in found.summary()
+    assert found.columns.loc[found.heywood, "upper"].isna().all()
+    assert found.conf_int()[0].loc[found.heywood].isna().all(axis=None)
+    assert found.communalities.notna().all()
 
 
 def exact_alpha(table: Array) -> float:
