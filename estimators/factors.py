@@ -7,7 +7,8 @@ loadings stay the same, and uniquenesses are larger by t, which is subtracted ag
 
 Errors are those of loadings from correlations that are simulated with the fitted model as the
 truth, by the law of the noise and of sampling, each turned towards the estimate before it is
-rotated. A factor is unknown if these are not alike: the median of their congruences is below .95.
+rotated. A factor is unknown if these are not alike: the median of their congruences is below .95;
+and the smallest ones are, if more are asked for than eigenvalues are above the noise.
 
 Yuan and Chan (2008), "Structural equation modeling with near singular covariance matrices" (t);
 Horn (1965), "A rationale and test for the number of factors in factor analysis" (their number).
@@ -64,6 +65,7 @@ class Factors:
     correlation_errors: Array
     communality_errors: Array
     congruence: Array  # median of each factor, shape (m,)
+    above: int  # number of eigenvalues above those of independent columns
 
     @property
     def communality(self) -> Array:
@@ -75,7 +77,7 @@ class Factors:
     def known(self) -> NDArray[np.bool_]:
         """Whether each factor is separated from the others and from noise, shape (m,)."""
         known: NDArray[np.bool_] = self.congruence >= LEAST_CONGRUENCE
-        return known
+        return known & (np.arange(len(known)) < self.above)
 
     @property
     def weights(self) -> Array:
@@ -99,8 +101,8 @@ def fit_with_ridge(
     return loadings * np.sqrt(scale), raised * scale - ridge
 
 
-def factors(known: KnownCorrelations, number: int, rotation: Rotation) -> Factors:
-    """Factors of the columns in use; `number`: m, at least one."""
+def factors(known: KnownCorrelations, number: int, rotation: Rotation, above: int) -> Factors:
+    """Factors of the columns in use; `number`: m, at least one; `above`: see `Factors`."""
     rotate, ridge = ROTATIONS[rotation], known.ridge
     unrotated, uniqueness = fit_with_ridge(known.matrix, number, ridge)
     target = unrotated if rotation == "none" else varimax(unrotated)[0]
@@ -126,6 +128,7 @@ def factors(known: KnownCorrelations, number: int, rotation: Rotation) -> Factor
         of_pairs,
         np.where(at_bound, np.nan, of_columns),
         np.median(congruences, axis=0),
+        above,
     )
 
 
@@ -190,11 +193,11 @@ class FactorAnalysis(Estimator):
         above = int(np.argmin(np.append(values > edges, False)))
         number = min(above, most_factors(q)) if self.n_factors is None else self.n_factors
         if number:
-            found = factors(known, number, self.rotation)
+            found = factors(known, number, self.rotation, above)
         else:
             none, one = np.empty((q, 0)), np.ones(q)
             zero = np.empty((0, 0))
-            found = Factors(none, zero, one, none, zero, 0 * one, np.empty(0))
+            found = Factors(none, zero, one, none, zero, 0 * one, np.empty(0), above)
         residual = known.matrix - found.loadings @ found.correlations @ found.loadings.T
         pairs = residual[np.triu_indices(q, 1)]
         tables = _Tables(evidence, known, found, known.quantile(self.level))

@@ -54,7 +54,7 @@ def reliability(
     `columns`: names of at least three numeric columns. `reverse`: those of them whose sign is
     turned. `release`: its name. The first table has ``alpha``, ``standardised alpha`` and
     ``omega``; the second, for each item, ``item_rest`` and ``alpha_if_dropped``, and its
-    ``loading``, by which its sign shows.
+    ``loading``, with its sign.
 
     Raises RequestError if a column is unknown, the release has no means of the columns, there are
     fewer than three items, or noise hides the variance of one.

@@ -149,7 +149,7 @@ class FactorAnalysisResult:
         parts = [self._head, "", "Loadings (NaN: unknown):"]
         parts += [shown.to_string(float_format="{:.3f}".format), "", "Variance:"]
         parts += [self._shares.to_string(float_format="{:.3f}".format)]
-        if len(self._pairs):
+        if (self._pairs["correlation"].fillna(0.0) != 0).any():
             parts += ["", "Correlations of the factors:"]
             parts += [self.factor_correlations.to_string(float_format="{:.3f}".format)]
         return "\n".join(parts)
@@ -168,7 +168,7 @@ class FactorAnalysisResult:
         above = f"{self.n_above_noise} of {len(self.eigenvalues)} eigenvalues are above those of"
         lines = [f"{self.n_factors} factors; {above} independent columns."]
         if self.unknown:
-            lines.append(f"Unknown, mixed with others by noise or sampling: {_list(self.unknown)}.")
+            lines.append(f"Unknown, hidden or mixed by noise or sampling: {_list(self.unknown)}.")
         if self.heywood:
             lines.append(f"No uniqueness is left (Heywood cases): {_list(self.heywood)}.")
         if self.left_out:
