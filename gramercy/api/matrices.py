@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.api.frames import Frame, Quantity, in_ranges
 from gramercy.api.habits import HABITS
+from gramercy.common.notation import shortened_pair
 from gramercy.common.plotting import Picture, draws, forest, matrix, with_words
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -337,7 +338,7 @@ class Measured(WithErrors, Frame):
         order = listed["estimate"].abs().sort_values(ascending=False, kind="stable").index
         listed = listed.loc[order[:pairs]]
         numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
-        labels = [f"{a}, {b}" for a, b in listed[["row", "column"]].to_numpy()]
+        labels = [shortened_pair(a, b) for a, b in listed[["row", "column"]].to_numpy()]
         drawn = forest(numbers, labels, ax, list(listed["caveat"] != ""))
         words = f"the {len(labels)} largest\nwith {100 * level:g} % intervals of the {target}"
         return with_words(drawn, f"{self._quantity.capitalize()}: {words}", self._quantity)

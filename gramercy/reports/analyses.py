@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
-from gramercy.common.notation import significant
+from gramercy.common.notation import shortened_pair, significant
 from gramercy.common.pictures import small_graphs
 from gramercy.common.plotting import ACCENT, FAINT, figure, forest, scree, with_words
 from gramercy.estimators.released_table import ReleasedTable
@@ -386,7 +386,7 @@ def graph_differences(release: ReleaseBundle, estimate: EstimateBundle) -> dict[
     own = f"{release.manifest.dataset.id}/{release.manifest.release}"
     first, second = facts.estimator.get("between") or (own, *facts.sources)
     pairs = [
-        f"{display_name(a)}, {display_name(b)}"
+        shortened_pair(display_name(a), display_name(b))
         for a, b in zip(shown["row"], shown["column"], strict=True)
     ]
     numbers = shown[["difference", "lower", "upper"]].to_numpy(dtype=np.float64).T
