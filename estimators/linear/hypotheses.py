@@ -9,8 +9,8 @@ d'^T (h S + c N)^-1 d' <= 1,
 where c is the quantile 1 - alpha of the square of q noise variables, and h that of q F(q, f) for f
 degrees of freedom; with folds, S is estimated entry by entry, and h is that of Hotelling's T^2:
 q f / (f - q + 1) times that of F(q, f - q + 1). There c is at least h for q > 1, because with few
-folds S may be too small in some direction: with c alone, a size of 0.05 was 0.1. For q = 1 this is
-`uncertainty.jackknife.squared_reaches`, so that a single hypothesis has one p-value.
+folds S may be too small in some direction: with c alone, a size of 0.05 was 0.1. With folds and
+q = 1 this is `uncertainty.jackknife.squared_reaches`, so that a single hypothesis has one p-value.
 
 Hotelling (1931), "The generalization of Student's ratio".
 """
@@ -139,7 +139,10 @@ def joint_test(result: Regression | None, linear: Array, values: Array) -> Joint
             bool((quantiles > 0).all()) and square(*quantiles) <= 1
         )
         least, most = (middle, most) if inside else (least, middle)
-    return JointTest(square(1.0, 1.0) / rank, math.exp(most), rank, freedom)
+    statistic = square(1.0, 1.0) / rank
+    if result.by_folds:
+        statistic *= freedom / result.freedom  # of Hotelling's T^2
+    return JointTest(statistic, math.exp(most), rank, freedom)
 
 
 def _semidefinite(matrix: Array) -> Array:
