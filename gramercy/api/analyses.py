@@ -81,18 +81,13 @@ class ReleaseAnalyses(ReleaseMatrices):
                 estimator=name,
                 call=_OWN_CALLS[name],
             )
-        if name not in by_name and name in HABITS:
-            raise families.ESTIMATE(
-                "'{name}' is not the name of an estimator.",
-                "{instead}",
-                name=name,
-                instead=HABITS[name],
-            )
         if name not in by_name:
+            instead = HABITS.get(name.replace("-", "_"))
             raise families.ESTIMATE(
                 "'{name}' is not the name of an estimator.",
-                "Known: {known}.",
+                "{instead}" if instead else "Known: {known}.",
                 name=name,
+                instead=instead,
                 known=most_similar_first(name, [*by_name, *_OWN_CALLS]),
             )
         if "group" in settings:

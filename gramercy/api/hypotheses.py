@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.api.frames import check_between
 from gramercy.estimators.linear.hypotheses import JointTest
 from gramercy.estimators.linear.least_squares import Regression
 from gramercy.estimators.regression import inference
-from gramercy.schemas import wordings
 
 Array = NDArray[np.float64]
 
@@ -78,8 +78,7 @@ class ContrastResults:
         return self._at(alpha)[columns].set_axis(names, axis=1).rename_axis(None)
 
     def _at(self, alpha: float) -> pd.DataFrame:
-        if not 0 < alpha < 0.5:
-            raise wordings.level_out_of_range()
+        check_between("alpha", alpha, 0, 0.5, usual=0.05)
         table = inference(self.result, self.terms, 1 - alpha, self.values)
         return table.set_index("term")
 
@@ -191,8 +190,7 @@ class Prediction:
         RequestError
             If `alpha` is out of range.
         """
-        if not 0 < alpha < 0.5:
-            raise wordings.level_out_of_range()
+        check_between("alpha", alpha, 0, 0.5, usual=0.05)
         tables = [
             inference(part, [""] * size, 1 - alpha)
             for part, size in zip(self.parts, self.sizes, strict=True)

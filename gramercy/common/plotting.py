@@ -218,9 +218,9 @@ def forest(
             estimate, lower, upper = values[:, own, k]
             ax.hlines(places[own], lower, upper, color=f"C{k}", lw=1.6, linestyles=line)
             fill = f"C{k}" if line == "solid" else ax.get_facecolor()
-            drawn = ax.plot(estimate, places[own], "o", color=f"C{k}", mfc=fill, ms=4)[0]
-            if own.any() and name and line == "solid":
-                drawn.set_label(name)
+            ax.plot(estimate, places[own], "o", color=f"C{k}", mfc=fill, ms=4)
+        if name and known[:, k].any():
+            ax.plot([], [], "o", color=f"C{k}", ms=4, label=name)
     if (hollow & known).any():
         ax.plot([], [], "o", color="0.5", mfc="none", ms=4, label=hollow_means)
     if ax.get_legend_handles_labels()[0]:
@@ -259,7 +259,7 @@ def over_time(
         Estimate, lower and upper bound; empty if unknown.
     """
     most_ticks = 6
-    places, known = np.arange(len(labels)), np.isfinite(numbers[0])
+    places, known = np.arange(len(labels)), np.isfinite(numbers).all(axis=0)
     estimate, lower, upper = numbers[:, known]
     if len(together) and np.isfinite(together).all():
         middle, low, high = together
@@ -280,7 +280,7 @@ def scree(eigenvalues: Array, corrected: Array, edge: float, ax: Axes) -> None:
     ax.axhspan(-edge, edge, color=_faint(), alpha=0.25, lw=0, label="noise alone, 95 %")
     ax.plot(order, eigenvalues, "o-", color="C0", ms=4, label="as released")
     ax.plot(order, corrected, "x", color="C1", label="corrected for noise")
-    ax.set_ylim(bottom=min(-edge, float(np.nanmin(eigenvalues))) * 1.1)
+    ax.set_ylim(bottom=min(-edge, float(np.nanmin(eigenvalues, initial=0.0))) * 1.1)
     ax.set_xticks(order[:: 1 + len(order) // 12])
     ax.legend(frameon=False, fontsize="small")
     with_words(ax, x="component", y="eigenvalue")
