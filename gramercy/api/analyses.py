@@ -81,13 +81,16 @@ class ReleaseAnalyses(ReleaseMatrices):
                 estimator=name,
                 call=_OWN_CALLS[name],
             )
+        instead = HABITS.get(name.replace("-", "_"))
+        if name not in by_name and instead is not None:
+            raise families.ESTIMATE(
+                "'{name}' is not the name of an estimator.", "{instead}", name=name, instead=instead
+            )
         if name not in by_name:
-            instead = HABITS.get(name.replace("-", "_"))
             raise families.ESTIMATE(
                 "'{name}' is not the name of an estimator.",
-                "{instead}" if instead else "Known: {known}.",
+                "Known: {known}.",
                 name=name,
-                instead=instead,
                 known=most_similar_first(name, [*by_name, *_OWN_CALLS]),
             )
         if "group" in settings:

@@ -211,9 +211,11 @@ def test_estimates_are_found_by_any_sensible_name(graded: Release) -> None:
     for name, call in (("ols", "regression"), ("principal components", "pca")):
         with raises(families.ESTIMATE, estimator=call):
             graded.estimate(name)
-    for name, instead in (("cov", HABITS["cov"]), ("partial corr", HABITS["pcorr"]), (3, None)):
-        with raises(families.ESTIMATE, instead=instead):
+    for name, habit in (("cov", "cov"), ("partial corr", "partial_corr")):
+        with raises(families.ESTIMATE, instead=HABITS[habit]):
             graded.estimate(name)
+    with raises(families.ESTIMATE, name="3"):
+        graded.estimate(3)
     assert all(estimator_name(name) == name for name in registry)
 
 

@@ -159,7 +159,7 @@ def test_matrices_of_hypotheses() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[[1, 2], [3]], {"age": 1}, [np.nan] * 5, (np.eye(5), [0] * 5)])
-def test_what_is_no_matrix_of_hypotheses_is_refused(wrong: Any) -> None:
+def test_wrong_matrices_of_hypotheses_are_refused(wrong: Any) -> None:
     for test in (result(DEFAULT).t_test, result(DEFAULT).wald_test):
         with raises(families.ANALYSIS, count=5):
             test(wrong)
@@ -299,7 +299,7 @@ def test_one_row_may_be_a_dict_or_an_array(rows: Any) -> None:
         pd.concat([TABLE.head(2)] * 2, axis=1),
     ],
 )
-def test_rows_that_are_no_table_of_numbers_are_refused_and_not_quoted(rows: Any) -> None:
+def test_wrong_rows_are_refused_and_not_quoted(rows: Any) -> None:
     found = result(DEFAULT)
     for method in (found.predict, found.get_prediction):
         with raises(families.ANALYSIS) as refused:
