@@ -134,7 +134,8 @@ class CorrelationErrors:
         for rho in (np.zeros_like(share), -np.sign(self.observed)):
             error = np.sqrt(sum(self.variance(rho)) + self.clipping**2)
             beyond = np.maximum(np.abs(self.observed - rho) - self.bias, 0.0)
-            distances.append(beyond / np.where(error > 0, error, np.finfo(float).tiny))
+            sure = np.where(beyond > 0, np.inf, 0.0)
+            distances.append(np.divide(beyond, error, out=sure, where=error > 0))
         distance = np.minimum(*distances)
         if math.isinf(self.freedom):
             tail = tail_probability(distance, share, self.shape)
