@@ -95,12 +95,27 @@ def plain_term(text: str) -> str:
 
 
 class JointTest(NamedTuple):
-    """A test of q hypotheses together; NaN where a combination of coefficients is unknown."""
+    """A joint test of hypotheses, by F; NaN where a combination of coefficients is unknown."""
 
-    statistic: float  # F, corrected for the bounds on the bias
-    p_value: float
-    hypotheses: int  # q, the rank of L
-    freedom: float  # of the denominator
+    statistic: float  # F, which is smaller than usual where coefficients may be biased
+    pvalue: float  # of all hypotheses together; it allows for bias
+    df_num: int  # number of hypotheses, the rank of L
+    df_denom: float  # of the denominator; with folds, of Hotelling's law
+    hypotheses: tuple[str, ...] = ()  # what is tested, as text
+
+    @property
+    def fvalue(self) -> float:
+        """The statistic."""
+        return self.statistic
+
+    def __repr__(self) -> str:
+        p_value = "< 0.001" if self.pvalue < 0.001 else f"= {self.pvalue:.3g}"
+        found = f"F = {self.statistic:.4g}, p {p_value}"
+        found = "unknown" if math.isnan(self.pvalue) else found
+        return (
+            f"F test of {', '.join(self.hypotheses)}: {found}, df_num = {self.df_num}, "
+            f"df_denom = {self.df_denom:,.0f}"
+        )
 
 
 def joint_test(result: Regression | None, linear: Array, values: Array) -> JointTest:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from gramercy.api.frames import check_between
 from gramercy.api.habits import OF_REGRESSION, no_attribute
-from gramercy.api.hypotheses import ContrastResults, Prediction, WaldTest
+from gramercy.api.hypotheses import ContrastResults, Prediction
 from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import draws, forest, with_words
 from gramercy.estimators.linear.hypotheses import (
@@ -66,9 +66,6 @@ class TermSeries(pd.Series):  # type: ignore[misc]
         if isinstance(key, str) and key not in self.index:
             key = getattr(self, "other_names", {}).get(plain_term(key), key)
         return super().__getitem__(key)
-
-
-_BLOCK = 256  # rows of predictions with errors at a time
 
 
 def of_errors(evidence: Evidence, cov_type: str) -> Evidence:
@@ -229,7 +226,7 @@ class RegressionResult:
     @property
     def f_pvalue(self) -> float:
         """The p-value of `fvalue`, which allows for bias; NaN if a coefficient is unknown."""
-        return self._overall.p_value
+        return self._overall.pvalue
 
     @property
     def residual_sd(self) -> float:
@@ -285,7 +282,7 @@ class RegressionResult:
         combined = None if self._result is None else self._result.transformed(linear)
         return ContrastResults(combined, texts, values)
 
-    def wald_test(self, hypotheses: str | Sequence[str] | ArrayLike) -> WaldTest:
+    def wald_test(self, hypotheses: str | Sequence[str] | ArrayLike) -> JointTest:
         """Test linear combinations of the coefficients, all together, by F.
 
         The p-value allows for noise of any law, and for bias. With folds it is that of Hotelling's
@@ -302,7 +299,7 @@ class RegressionResult:
             As `t_test` does.
         """
         linear, values, texts = self._hypotheses(hypotheses)
-        return WaldTest(joint_test(self._result, linear, values), texts)
+        return joint_test(self._result, linear, values)._replace(hypotheses=texts)
 
     f_test = wald_test
 
@@ -320,16 +317,9 @@ class RegressionResult:
             As `predict` does.
         """
         frame = self._frame(rows)
-        cells = np.column_stack(
-            [np.ones(len(frame)), self._rows.read(frame, self._design.regressors)]
-        )
-        whole = np.asarray(np.isfinite(cells).all(axis=1))
-        cells[~whole] = 0.0
-        blocks = [cells[k : k + _BLOCK] for k in range(0, max(len(cells), 1), _BLOCK)]
-        result = self._result
-        parts = tuple(None if result is None else result.transformed(each) for each in blocks)
-        sizes = tuple(map(len, blocks))
-        return Prediction(parts, sizes, frame.index, whole, self.residual_sd)
+        cells = self._rows.read(frame, self._design.regressors)
+        with_intercept = np.column_stack([np.ones(len(frame)), cells])
+        return Prediction(self._result, with_intercept, frame.index, self.residual_sd)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals that contain a coefficient with probability 1 - `alpha`.
@@ -495,8 +485,8 @@ class RegressionResult:
             f"Linear regression of {self.outcome}: {100 * self.level:g} % intervals, {self.law}",
             f"rows {self.nobs:,.0f}, R squared {_plain(self.rsquared)}, residual sd "
             f"{_plain(self.residual_sd)}, mean weight of a row {_plain(float(self.fit.iloc[3]))}",
-            f"adjusted R squared {_plain(self.rsquared_adj)}, F({self._overall.hypotheses}, "
-            f"{_plain(self._overall.freedom)}) {_plain(self.fvalue)}, p {_p_value(self.f_pvalue)}",
+            f"adjusted R squared {_plain(self.rsquared_adj)}, F({self._overall.df_num}, "
+            f"{_plain(self._overall.df_denom)}) {_plain(self.fvalue)}, p {_p_value(self.f_pvalue)}",
         ]
 
     def _notes(self) -> list[str]:
