@@ -11,11 +11,10 @@ from jsonschema import Draft202012Validator
 from gramercy import estimators, mechanisms
 from gramercy.pipeline.plan.request_model import Request
 
-# As they are stored with a deployment. A pool names its releases.
+# As they are stored with a deployment.
+_NEEDED = {"pool": {"releases": ["toy/1"]}, "difference": {"between": ["A", "B"]}}
 DEFAULT_SETTINGS = {
-    name: estimator(name=name, **({"releases": ["toy/1"]} if name == "pool" else {})).model_dump(
-        mode="json"
-    )
+    name: estimator(name=name, **_NEEDED.get(name, {})).model_dump(mode="json")
     for name, estimator in estimators.registry.items()
 }
 
