@@ -131,7 +131,7 @@ def _read_and_publish(
     """Read a table, validate it meanwhile, and publish; what cells show is for the steward."""
     check_scheduled_version(plan, utc_now())
     with (
-        ended_before_the_flow() as submitted,  # after the worker, which lets go whoever asks it
+        ended_before_the_flow() as submitted,  # after the worker, which lets any caller go
         worker() as process,
         copy_folder(context.home, plan.contract) as folder,
     ):
