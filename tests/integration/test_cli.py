@@ -263,7 +263,7 @@ def test_missing_release_is_reported_by_list_and_verify(
     assert len(run_json("verify", "toy", *here, capsys=capsys)) == 2
     assert len(run_json("verify", "toy/v1-r1", *here, capsys=capsys)) == 1
     shutil.rmtree(home / "archive/toy/v1-r1")
-    missing, present = run_json("list", capsys=capsys)
+    present, missing = run_json("list", capsys=capsys)
     assert missing["release"] == "toy/v1-r1"
     assert families.UNKNOWN_RELEASE.code in missing["error"]
     assert present["release"] == "toy/v2-r1"
@@ -329,7 +329,7 @@ def test_damaged_bundle_does_not_hide_others(
     description = home / "archive/toy/v1-r1/release/datapackage.json"
     description.chmod(0o644)
     description.write_text("forged")
-    damaged, intact = run_json("list", capsys=capsys)
+    intact, damaged = run_json("list", capsys=capsys)
     assert "datapackage.json" in damaged["error"]
     assert intact["release"] == "toy/v2-r1"
     assert "datapackage.json" in run_command("list", capsys=capsys)[1]

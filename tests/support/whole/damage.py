@@ -64,7 +64,7 @@ def _deleted(world: World, name: Name) -> None:
 def _copied(world: World, name: Name) -> None:
     """The release again, under the name of one that was never charged."""
     folder = world.home.archive / name[0]
-    shutil.copytree(folder / name[1], folder / "v9-r1")
+    shutil.copytree(folder / name[1], folder / "v9-r99")
 
 
 DAMAGES: dict[str, Callable[[World, Name], None]] = {
