@@ -473,7 +473,7 @@ class ReleaseManifest(ReleaseSpec):
     def charged(self) -> int:
         """Number of the ledger's last entry when it was charged; 0 without a ledger.
 
-        It is greater for later releases of a data set, of whatever version they are.
+        It is greater for later releases of a data set, also of other versions.
         """
         return self.ledger.seq if self.ledger is not None else 0
 
