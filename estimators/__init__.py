@@ -6,6 +6,7 @@ from gramercy.estimators.cross_tables import CrossTables
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.factors import FactorAnalysis
 from gramercy.estimators.graph_difference import Difference
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
@@ -26,7 +27,8 @@ _ESTIMATORS: tuple[type[Estimator], ...] = (
     *(Ridge, GraphicalLasso, Scio, Clime, WishartPrior, NeighbourhoodSelection),
     ThresholdedCovariance,
     *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
-    *(CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases, Difference),
+    *(FactorAnalysis, CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases),
+    Difference,
 )
 registry: dict[str, type[Estimator]] = {
     each.model_fields["name"].default: each for each in _ESTIMATORS

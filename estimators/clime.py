@@ -14,13 +14,15 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from gramercy.estimators.neighbourhood import symmetrised
 from gramercy.estimators.scio import ColumnwisePrecision
-from gramercy.estimators.solvers.smallest_columns import smallest_column
 from gramercy.schemas import families
 
 Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-8  # of the certificate
 
 
 class Clime(ColumnwisePrecision):
@@ -54,10 +56,35 @@ def clime(S: Array, penalty: float) -> Array:
     """
     if not 0 < penalty < 1:
         raise families.ESTIMATOR_SETTING("penalty must be between 0 and 1.")
-    columns = np.column_stack([smallest_column(S, unit, penalty).b for unit in np.eye(len(S))])
+    columns = np.column_stack([smallest_column(S, unit, penalty) for unit in np.eye(len(S))])
     if not np.diagonal(columns).min() > 0:
         raise families.ESTIMATE(
             "CLIME has no positive diagonal: columns are nearly collinear.",
             "Use a smaller penalty, or 'scio'.",
         )
     return symmetrised(columns, "and") + np.diag(np.diagonal(columns))
+
+
+def smallest_column(S: Array, c: Array, bound: float) -> Array:
+    """The b of the smallest l1 norm with |S b - c|_inf <= bound; exact zeros; shape (p,).
+
+    The dual point y, scaled to |S y|_inf <= 1, proves that its norm exceeds the minimum by at most
+    sum |b_i| - c^T y + bound sum |y_i|. Raises RequestError if this, relative to the norm, or the
+    excess of |S b - c|_inf over the bound is above 1e-8: S is nearly singular.
+    """
+    both = np.block([[S, -S], [-S, S]])
+    limits = np.concatenate([bound + c, bound - c])
+    exact = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    solved = linprog(np.ones(2 * len(S)), both, limits, method="highs-ds", options=exact)
+    if solved.x is not None:
+        b: Array = np.subtract(*np.split(solved.x, 2))
+        y = np.subtract(*np.split(solved.ineqlin.marginals, 2))
+        y /= max(1.0, float(np.abs(S @ y).max()))
+        size = float(np.abs(b).sum())
+        gap = (size - float(c @ y) + bound * float(np.abs(y).sum())) / max(size, 1.0)
+        if max(gap, float(np.abs(S @ b - c).max()) - bound) <= _TOLERANCE:
+            return b
+    raise families.NOT_CONVERGED(
+        "The linear programme of a column was not solved: the matrix is nearly singular.",
+        "Use a larger penalty.",
+    )

@@ -420,18 +420,11 @@ class Components(Estimator):
 
     def check(self, spec: ReleaseSpec) -> None:
         known = tuple(column.name for column in spec.columns)
-        _check_names(self.columns, known)
+        check_names(self.columns, known)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """Raises RequestError if one of `columns` is not a column of the release."""
-        names, facts = _names(evidence), evidence.columns[int(has_intercept(evidence)) :]
-        sources = [column.name for column in facts if column is not None] or names
-        _check_names(self.columns, tuple(dict.fromkeys(sources)))
-        if self.columns is None:
-            numeric = [k for k, each in enumerate(facts) if not isinstance(each, LevelsFacts)]
-            wanted = numeric or list(range(len(names)))
-        else:
-            wanted = [k for k, source in enumerate(sources) if source in self.columns]
+        names, wanted = names_of_columns(evidence), wanted_columns(evidence, self.columns)
         moments = column_moments(evidence, wanted, self.scale)
         found = principal_components(evidence, moments, self.level)
         tables = {
@@ -450,7 +443,22 @@ class Components(Estimator):
         return Estimate("components", {}, tuning, tables)
 
 
-def _check_names(wanted: tuple[str, ...] | None, known: tuple[str, ...]) -> None:
+def wanted_columns(evidence: Evidence, columns: tuple[str, ...] | None) -> list[int]:
+    """Indices, without the intercept, of these columns of the table; all numeric ones by default.
+
+    All columns if none is numeric. Raises RequestError if the release does not have a column.
+    """
+    names, facts = names_of_columns(evidence), evidence.columns[int(has_intercept(evidence)) :]
+    sources = [column.name for column in facts if column is not None] or names
+    check_names(columns, tuple(dict.fromkeys(sources)))
+    if columns is None:
+        numeric = [k for k, each in enumerate(facts) if not isinstance(each, LevelsFacts)]
+        return numeric or list(range(len(names)))
+    return [k for k, source in enumerate(sources) if source in columns]
+
+
+def check_names(wanted: tuple[str, ...] | None, known: tuple[str, ...]) -> None:
+    """Refuse names of columns that a release does not have: RequestError."""
     unknown = tuple(name for name in wanted or () if name not in known)
     if unknown:
         raise families.ANALYSIS(
@@ -461,7 +469,7 @@ def _check_names(wanted: tuple[str, ...] | None, known: tuple[str, ...]) -> None
         )
 
 
-def _names(evidence: Evidence) -> list[str]:
+def names_of_columns(evidence: Evidence) -> list[str]:
     """Names of the matrix columns without the intercept."""
     offset = int(has_intercept(evidence))
     names = evidence.names or tuple(f"x{k}" for k in range(len(evidence.raw)))

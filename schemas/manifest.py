@@ -571,6 +571,7 @@ EstimateKind = Literal[
     "quadratic-discriminant",
     "regression",
     "components",
+    "factors",
     "cross-tables",
     "summary",
     "synthetic",

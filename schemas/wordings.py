@@ -232,9 +232,6 @@ groups_missing = Wording(
     "The estimator compares the groups of a release, and there are none.",
     "Write 'by: COLUMN' in the request of the release, and no 'group' in that of the estimate.",
 )
-level_out_of_range = Wording(
-    families.ANALYSIS, "'level' must be greater than 0.5 and less than 1.", "0.95 is usual."
-)
 no_own_units = Wording(
     families.ANALYSIS,
     "'{release}' has no means and standard deviations of the columns.",

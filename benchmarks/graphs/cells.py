@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.graphs import differences, pairs, releases, truths
+from benchmarks.graphs import differences, joint, pairs, releases, truths
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
@@ -33,6 +33,8 @@ class Cell:
         Kind of graph, or name of a table.
     pairs
         Whether it compares releases in one stage and in two; see `benchmarks.graphs.pairs`.
+    groups
+        Number of groups of n rows; 0 without groups. See `benchmarks.graphs.joint`.
     p, n
         Numbers of columns and rows.
     epsilon
@@ -50,6 +52,7 @@ class Cell:
     repetition: int
     pairs: bool = field(default=False, repr=False)  # the representation seeds the other cells
     differences: bool = field(default=False, repr=False)
+    groups: int = field(default=0, repr=False)
 
     @property
     def synthetic(self) -> bool:
@@ -85,6 +88,8 @@ def plan(quick: bool) -> Iterator[Cell]:
             yield Cell(name, *_shape(name), epsilon, repetition)
         for kind, epsilon in product(pairs.KINDS, EPSILONS):
             yield Cell(kind, pairs.COLUMNS, pairs.ROWS, epsilon, repetition, pairs=True)
+        for source, n, groups in product(joint.SOURCES, joint.ROWS, joint.GROUPS):
+            yield Cell(source, joint.COLUMNS, n, joint.EPSILON, repetition, groups=groups)
 
 
 def measure(cell: Cell) -> Result:
@@ -97,6 +102,9 @@ def measure(cell: Cell) -> Result:
     if cell.differences:
         found = dict(differences.measured(cell.source, cell.n, cell.p, cell.epsilon, rng))
         return Result(cell, round(time.perf_counter() - started, 2), found)
+    if cell.groups:
+        alone_and_jointly = dict(joint.measured(cell.source, cell.n, cell.groups, rng))
+        return Result(cell, round(time.perf_counter() - started, 2), alone_and_jointly)
     if cell.synthetic:
         made = truth(cell.source, cell.p, rng)
         rows = made.rows(cell.n, rng)

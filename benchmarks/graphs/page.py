@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.cells import Benchmark, read_results
-from benchmarks.graphs import cells, differences, pairs
+from benchmarks.graphs import cells, differences, joint, pairs
 from benchmarks.graphs.cells import COLUMNS, EPSILONS, ROWS, Cell
 from benchmarks.graphs.methods import HEADLINE, METHODS
 from benchmarks.graphs.releases import DELTA, FOLDS
@@ -90,6 +90,7 @@ def _page(results: Results) -> Iterator[str]:
     yield from _tables(results)
     yield from _pairs(results)
     yield from _differences(results)
+    yield from _joint(results)
     yield "\n## The methods\n"
     for method in METHODS.values():
         yield f"- **{method.title}**{': ' + method.note if method.note else ''}"
@@ -242,6 +243,41 @@ def _f1_and_false(
 
     both = [mean(results, method, measure, here) for measure in ("f1", "false")]
     return " / ".join(str(each) for each in both if each is not None)
+
+
+def _joint(results: Results) -> Iterator[str]:
+    """The table of graphs of groups."""
+    yield "\n## Groups that share edges\n"
+    yield (
+        f"Unit rows of {joint.COLUMNS} columns in groups, epsilon = {joint.EPSILON:g} for all "
+        "together; every group has the noise of the whole release. Numbers are means over the "
+        f"groups. With edges in common, {joint.OWN:.0%} of the edges of a group are its own. The "
+        "best penalties require the truth, and are equal for all groups.\n"
+    )
+    measures: tuple[tuple[Measure, str], ...] = (("f1", "F1"), ("false", "false edges"))
+    for measure, title in measures:
+        lines = []
+        for groups, n in product(joint.GROUPS, joint.ROWS):
+            for shared in (joint.SHARED, joint.APART):
+                sources = [each for each, (_, own) in joint.SOURCES.items() if own == shared]
+                for which, title_of in [([each], each) for each in sources] + [
+                    (sources, f"**all, {shared}**")
+                ]:
+                    found = [
+                        _of_groups(results, name, measure, which, n, groups)
+                        for name in joint.METHODS
+                    ]
+                    lines.append([title_of, f"{groups}", f"{n}", *found])
+        yield from table((title, "groups", "rows of each", *joint.METHODS.values()), lines)
+
+
+def _of_groups(
+    results: Results, name: str, measure: Measure, sources: Sequence[str], n: int, groups: int
+) -> str:
+    found = mean(
+        results, name, measure, lambda c: c.source in sources and (c.n, c.groups) == (n, groups)
+    )
+    return "" if found is None else str(found)
 
 
 def _pair(results: Results, name: str, measure: Measure, kind: str) -> str:

@@ -43,9 +43,18 @@ class Truth:
 
 def truth(kind: str, p: int, rng: Rng) -> Truth:
     """Build a graph of that kind; its covariance has a unit diagonal."""
-    precision = _PRECISIONS[kind](p, rng)
-    covariance = _correlations(precision)
-    edges = np.abs(precision) > 1e-8
+    return of_precision(precision(kind, p, rng))
+
+
+def precision(kind: str, p: int, rng: Rng) -> Array:
+    """The precision matrix of a graph of that kind."""
+    return _PRECISIONS[kind](p, rng)
+
+
+def of_precision(matrix: Array) -> Truth:
+    """The graph of a precision matrix; its covariance has a unit diagonal."""
+    covariance = _correlations(matrix)
+    edges = np.abs(matrix) > 1e-8
     np.fill_diagonal(edges, False)
     root = np.asarray(np.linalg.cholesky(covariance), np.float64)
     return Truth(of_unit_rows(covariance), edges, root)

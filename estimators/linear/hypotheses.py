@@ -9,8 +9,8 @@ d'^T (h S + c N)^-1 d' <= 1,
 where c is the quantile 1 - alpha of the square of q noise variables, and h that of q F(q, f) for f
 degrees of freedom; with folds, S is estimated entry by entry, and h is that of Hotelling's T^2:
 q f / (f - q + 1) times that of F(q, f - q + 1). There c is at least h for q > 1, because with few
-folds S may be too small in some direction: with c alone, a size of 0.05 was 0.1. For q = 1 this is
-`uncertainty.jackknife.squared_reaches`, so that a single hypothesis has one p-value.
+folds S may be too small in some direction: with c alone, a size of 0.05 was 0.1. With folds and
+q = 1 this is `uncertainty.jackknife.squared_reaches`, so that a single hypothesis has one p-value.
 
 Hotelling (1931), "The generalization of Student's ratio".
 """
@@ -95,12 +95,27 @@ def plain_term(text: str) -> str:
 
 
 class JointTest(NamedTuple):
-    """A test of q hypotheses together; NaN where a combination of coefficients is unknown."""
+    """A joint test of hypotheses, by F; NaN where a combination of coefficients is unknown."""
 
-    statistic: float  # F, corrected for the bounds on the bias
-    p_value: float
-    hypotheses: int  # q, the rank of L
-    freedom: float  # of the denominator
+    statistic: float  # F, which is smaller than usual where coefficients may be biased
+    pvalue: float  # of all hypotheses together; it allows for bias
+    df_num: int  # number of hypotheses, the rank of L
+    df_denom: float  # of the denominator; with folds, of Hotelling's law
+    hypotheses: tuple[str, ...] = ()  # what is tested, as text
+
+    @property
+    def fvalue(self) -> float:
+        """The statistic."""
+        return self.statistic
+
+    def __repr__(self) -> str:
+        p_value = "< 0.001" if self.pvalue < 0.001 else f"= {self.pvalue:.3g}"
+        found = f"F = {self.statistic:.4g}, p {p_value}"
+        found = "unknown" if math.isnan(self.pvalue) else found
+        return (
+            f"F test of {', '.join(self.hypotheses)}: {found}, df_num = {self.df_num}, "
+            f"df_denom = {self.df_denom:,.0f}"
+        )
 
 
 def joint_test(result: Regression | None, linear: Array, values: Array) -> JointTest:
@@ -139,7 +154,10 @@ def joint_test(result: Regression | None, linear: Array, values: Array) -> Joint
             bool((quantiles > 0).all()) and square(*quantiles) <= 1
         )
         least, most = (middle, most) if inside else (least, middle)
-    return JointTest(square(1.0, 1.0) / rank, math.exp(most), rank, freedom)
+    statistic = square(1.0, 1.0) / rank
+    if result.by_folds:
+        statistic *= freedom / result.freedom  # of Hotelling's T^2
+    return JointTest(statistic, math.exp(most), rank, freedom)
 
 
 def _semidefinite(matrix: Array) -> Array:

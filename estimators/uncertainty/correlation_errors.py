@@ -121,17 +121,22 @@ class CorrelationErrors:
             outside = np.where(covered, outside, middle)
         return np.where(end_is_covered, ends, outside)
 
-    @property
+    @cached_property
     def tail(self) -> Array:
         """The 1 - level of the interval that ends at 0, where the noise is normal.
 
         So they are two-sided p-values of no correlation, which agree with the intervals. 1 where
         not estimable. Unlike `p_values`, each with folds is from its own variance.
         """
-        by_sampling, by_noise = self.variance(self.estimate)
-        share = noise_share(by_sampling, by_noise)
-        zero = np.sqrt(sum(self.variance(np.zeros_like(share))) + self.clipping**2)
-        distance = np.maximum(np.abs(self.observed) - self.bias, 0.0) / np.where(zero > 0, zero, 1)
+        share = noise_share(*self.variance(self.estimate))
+        # An interval contains 0 as well if it contains the end of the range beyond 0.
+        distances = list[Array]()
+        for rho in (np.zeros_like(share), -np.sign(self.observed)):
+            error = np.sqrt(sum(self.variance(rho)) + self.clipping**2)
+            beyond = np.maximum(np.abs(self.observed - rho) - self.bias, 0.0)
+            sure = np.where(beyond > 0, np.inf, 0.0)
+            distances.append(np.divide(beyond, error, out=sure, where=error > 0))
+        distance = np.minimum(*distances)
         if math.isinf(self.freedom):
             tail = tail_probability(distance, share, self.shape)
         else:

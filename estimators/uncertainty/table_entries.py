@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -334,6 +335,7 @@ def clipped_correlation(evidence: Evidence, units: TableUnits, clipped: ClippedM
         lower, upper = (np.clip(each, -1.0, 1.0) for each in made.interval(level, target))
         return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
 
+    @cache
     def tail() -> Array:
         beyond_sampling = np.hypot(errors.noise, bias / Z95)
         error = np.hypot(errors.sampling, beyond_sampling)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gramercy.api.comparison import Comparison
     from gramercy.api.components import ComponentsResult
+    from gramercy.api.factors import FactorAnalysisResult, ReliabilityResult
     from gramercy.api.graph_difference import GraphDifference
     from gramercy.api.regression import RegressionResult
     from gramercy.api.tables import CrossTable, Description
@@ -29,6 +30,7 @@ _OWN_CALLS = {  # estimators of requests and the command line that are methods i
     "intervals": ".correlation.interval() or .covariance.interval()",
     "regression": ".regression('y ~ a + b')",
     "pca": ".pca()",
+    "factors": ".factor_analysis()",
     "tables": ".crosstab('COLUMN')",
     "moments": ".describe()",
     "synthetic": ".synthesize()",
@@ -79,12 +81,10 @@ class ReleaseAnalyses(ReleaseMatrices):
                 estimator=name,
                 call=_OWN_CALLS[name],
             )
-        if name not in by_name and name in HABITS:
+        instead = HABITS.get(name.replace("-", "_"))
+        if name not in by_name and instead is not None:
             raise families.ESTIMATE(
-                "'{name}' is not the name of an estimator.",
-                "{instead}",
-                name=name,
-                instead=HABITS[name],
+                "'{name}' is not the name of an estimator.", "{instead}", name=name, instead=instead
             )
         if name not in by_name:
             raise families.ESTIMATE(
@@ -157,6 +157,7 @@ class ReleaseAnalyses(ReleaseMatrices):
 
     def pca(
         self,
+        n_components: int | None = None,
         scale: Literal["correlation", "covariance"] = "correlation",
         columns: Sequence[str] | None = None,
         level: float = 0.95,
@@ -165,6 +166,8 @@ class ReleaseAnalyses(ReleaseMatrices):
 
         Parameters
         ----------
+        n_components
+            Number of components; by default those above the noise. Others are given as unknown.
         scale
             ``correlation`` for columns divided by their standard deviations, ``covariance`` for
             columns in their own units.
@@ -176,14 +179,83 @@ class ReleaseAnalyses(ReleaseMatrices):
         Raises
         ------
         RequestError
-            If the release has no such columns, or is not a second moment.
+            If the release has no such columns or so many components, or is not a second moment.
         """
         from gramercy.api.components import ComponentsResult
 
         self._warn_or_own_units()
         chosen = None if columns is None else tuple(columns)
         settings = {"scale": scale, "columns": chosen, "level": level}
-        return ComponentsResult(analysis("pca", settings, self.evidence), self.evidence)
+        estimate = analysis("pca", settings, self.evidence)
+        return ComponentsResult(estimate, self.evidence, n_components)
+
+    def factor_analysis(
+        self,
+        n_factors: int | None = None,
+        rotation: Literal["varimax", "promax", "oblimin"] | None = "varimax",
+        columns: Sequence[str] | None = None,
+        level: float = 0.95,
+    ) -> FactorAnalysisResult:
+        """Factor analysis by maximum likelihood of the correlations, with intervals.
+
+        Parameters
+        ----------
+        n_factors
+            Number of factors; by default that of parallel analysis.
+        rotation
+            ``varimax`` for uncorrelated factors, ``promax`` or ``oblimin`` for correlated ones;
+            None for no rotation.
+        columns
+            Names of columns; all numeric ones by default.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If the release has no such columns, these do not determine so many factors, or it is
+            not a second moment.
+        """
+        from gramercy.api.factors import FactorAnalysisResult
+
+        self._warn_or_own_units()
+        settings = {
+            "n_factors": n_factors,
+            "rotation": "none" if rotation is None else rotation,
+            "columns": None if columns is None else tuple(columns),
+            "level": level,
+        }
+        estimate = analysis("factors", settings, self.evidence)
+        return FactorAnalysisResult(estimate, self.evidence, self.id)
+
+    def reliability(
+        self, columns: Sequence[str], reverse: Sequence[str] = (), level: float = 0.95
+    ) -> ReliabilityResult:
+        """Cronbach's alpha and McDonald's omega of the sum of items, with intervals.
+
+        Parameters
+        ----------
+        columns
+            Names of the items: at least three numeric columns.
+        reverse
+            Those of them that are keyed in reverse: the sum has their negatives.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If the release has no such columns or no means of them, or noise hides the variance of
+            one.
+        """
+        from gramercy.api.factors import ReliabilityResult
+        from gramercy.estimators.reliability import reliability
+
+        self._needs_second_moment()
+        if not 0.5 < level < 1:
+            raise wordings.level_out_of_range()
+        found = reliability(self.evidence, columns, reverse, level, self.id)
+        return ReliabilityResult(*found, reverse, level)
 
     def crosstab(self, rows: str, columns: str | None = None, level: float = 0.95) -> CrossTable:
         """Counts of two columns of levels, or of one, with intervals.

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from gramercy.api.frames import check_between
 from gramercy.api.notebook import html_table
+from gramercy.common.notation import shortened, shortened_pair
 from gramercy.common.plotting import forest, with_words
 from gramercy.estimators.table_comparison import CORRELATION, DEVIATION, MEAN, differences
-from gramercy.schemas import wordings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +40,7 @@ class Comparison:
     def __init__(
         self, first: str, second: str, evidence: tuple[Evidence, Evidence], level: float
     ) -> None:
-        if not 0.5 < level < 1:
-            raise wordings.level_out_of_range()
+        check_between("level", level, 0.5, 1, usual=0.95)
         self.first, self.second, self.level = first, second, level
         self._table = differences(*evidence, level)
 
@@ -83,9 +83,10 @@ class Comparison:
         """
         table = self._table[self._table["kind"] == CORRELATION]
         shown = table.sort_values("p_value", kind="stable").head(pairs)
-        labels = [f"{a}, {b}" for a, b in shown[["column", "other"]].to_numpy()]
+        labels = [shortened_pair(a, b) for a, b in shown[["column", "other"]].to_numpy()]
         drawn = forest(shown[["difference", "lower", "upper"]].to_numpy().T, labels, ax)
-        title = f"Correlations that differ most: {self.first} minus {self.second}"
+        pair = f"{shortened(self.first, 16)} minus {shortened(self.second, 16)}"
+        title = f"Correlations that differ most: {pair}"
         return with_words(drawn, title, f"difference, with {100 * self.level:g} % interval")
 
     def _repr_html_(self) -> str:

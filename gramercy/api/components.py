@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gramercy.api.notebook import html_table
 from gramercy.api.own_rows import OwnRows
-from gramercy.common.plotting import axes, draws, scree
+from gramercy.common.plotting import axes, draws, loading_map, scree
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
@@ -28,10 +29,14 @@ class ComponentsResult:
         Of the estimator ``pca``: see `estimators.components`.
     evidence
         The release.
+    n_components
+        Number of components; None for those that are above the noise.
 
     Attributes
     ----------
     n_components
+        Number of components. Nothing is known of those within the noise: they are NaN.
+    n_above_noise
         Number of components whose eigenvalue noise does not explain.
     noise_edge
         The largest eigenvalue that noise alone has in 95 % of releases.
@@ -53,18 +58,29 @@ class ComponentsResult:
     (3, ['income', 'age', 'hours'])
     """
 
-    def __init__(self, estimate: Estimate, evidence: Evidence) -> None:
+    def __init__(
+        self, estimate: Estimate, evidence: Evidence, n_components: int | None = None
+    ) -> None:
         tables, tuning = estimate.tables, estimate.tuning
         self._rows, self._names = OwnRows(evidence), list(evidence.names)
         self.level = tuning["level"]
-        self.n_components = int(tuning["components"])
+        self.n_above_noise = int(tuning["components"])
+        self.n_components = self.n_above_noise if n_components is None else n_components
         self.noise_edge = tuning["noise_edge"]
         self._total = tuning["total_variance"]
         self.eigenvalues = tables["eigenvalues"].set_index(
             pd.Index([f"PC{k}" for k in tables["eigenvalues"]["component"]])
         )
         self.eigenvalues = self.eigenvalues.drop(columns="component")
+        most = len(self.eigenvalues)
+        if not 0 <= self.n_components <= most:
+            raise families.ANALYSIS(
+                "'n_components' must be a number from 1 to {most}, not {given}.",
+                most=most,
+                given=self.n_components,
+            )
         shares = tables["shares"]
+        shares = shares[shares["first"] <= self.n_components]
         labels = [
             f"PC{first}" if size == 1 else f"PC{first} to PC{first + size - 1}"
             for first, size in zip(shares["first"], shares["size"], strict=True)
@@ -87,10 +103,26 @@ class ComponentsResult:
         return self.shares[["lower", "upper"]]
 
     @property
-    def components(self) -> pd.DataFrame:
-        """Loadings, one line for each component above the noise.
+    def explained_variance_ratio_(self) -> NDArray[np.float64]:
+        """As in scikit-learn: one share for each component; NaN where it is not known alone."""
+        shares = self.explained_variance_ratio.reindex(self.components.index)
+        return np.asarray(shares, dtype=np.float64)
 
-        NaN for components that noise or sampling mixes with others.
+    @property
+    def explained_variance_(self) -> NDArray[np.float64]:
+        """As in scikit-learn: eigenvalues corrected for noise, NaN within it."""
+        return np.asarray(self.eigenvalues["corrected"][: self.n_components], dtype=np.float64)
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """As in scikit-learn: `components` as an array."""
+        return np.asarray(self.components, dtype=np.float64)
+
+    @property
+    def components(self) -> pd.DataFrame:
+        """Loadings, one line for each component.
+
+        NaN for components within the noise, and for those that noise or sampling mixes with others.
         """
         return self._matrix("loading")
 
@@ -119,6 +151,28 @@ class ComponentsResult:
         RequestError
             If a column is missing, or the release has no means of the columns.
         """
+        mean, divisor = self._units()
+        names, known = list(self._columns.index), self.components.dropna()
+        cells = self._rows.read(rows, [*map(self._names.index, names)])
+        return ((pd.DataFrame(cells, rows.index, names) - mean) / divisor) @ known.T
+
+    def inverse_transform(self, scores: pd.DataFrame) -> pd.DataFrame:
+        """The rows, in the columns' own units, that have these scores and nothing else.
+
+        Parameters
+        ----------
+        scores
+            As `transform` returns them.
+
+        Raises
+        ------
+        RequestError
+            If the release has no means of the columns.
+        """
+        mean, divisor = self._units()
+        return (scores @ self.components.loc[scores.columns]) * divisor + mean
+
+    def _units(self) -> tuple[pd.Series, pd.Series]:
         mean, divisor = self._columns["mean"], self._columns["divisor"]
         if not np.isfinite(mean).all():
             raise families.ANALYSIS(
@@ -126,14 +180,11 @@ class ComponentsResult:
                 "They need rows that were not divided by their own length, and an intercept: "
                 "'normalisation: clip' in the request, 'intercept: true' in the contract.",
             )
-        names, known = list(self._columns.index), self.components.dropna()
-        cells = self._rows.read(rows, [*map(self._names.index, names)])
-        return ((pd.DataFrame(cells, rows.index, names) - mean) / divisor) @ known.T
+        return mean, divisor
 
     def summary(self) -> str:
         """The shares and loadings as text."""
-        number, total = self.n_components, len(self.eigenvalues)
-        lines = [f"{number} of {total} components are above the noise."]
+        lines = [self._head]
         if self.left_out:
             lines.append(f"Left out, their variance is hidden by noise: {', '.join(self.left_out)}")
         if len(self.shares):
@@ -155,23 +206,36 @@ class ComponentsResult:
         drawn = axes(ax)
         released, corrected = self.eigenvalues["eigenvalue"], self.eigenvalues["corrected"]
         scree(released.to_numpy(), corrected.to_numpy(), self.noise_edge, drawn)
-        words = f"{self.n_components} of {len(released)} components are above the noise"
+        words = f"{self.n_above_noise} of {len(released)} components are above the noise"
         drawn.set_title(words, loc="left", fontsize="medium")
         return drawn
 
+    @draws
+    def plot_loadings(self, ax: Axes | None = None) -> Axes:
+        """Heat map of the loadings; unknown ones are hatched."""
+        return loading_map(self.components.T, ax, "Loadings of the components")
+
+    @property
+    def _head(self) -> str:
+        head = f"{self.n_above_noise} of {len(self.eigenvalues)} components are above the noise."
+        if self.n_components > self.n_above_noise:
+            head += f" Nothing is known of PC{self.n_above_noise + 1} and all after it."
+        return head
+
     def _matrix(self, value: str) -> pd.DataFrame:
         """A column of the loadings, components by columns of the table."""
-        names, number = list(self._columns.index), self.n_components
-        values = self._loadings[value].to_numpy(dtype=np.float64).reshape(number, len(names))
-        index = [f"PC{k}" for k in range(1, number + 1)]
-        return pd.DataFrame(values, index=pd.Index(index, dtype="object"), columns=names)
+        names, known = list(self._columns.index), self.n_above_noise
+        values = self._loadings[value].to_numpy(dtype=np.float64).reshape(known, len(names))
+        index = [f"PC{k}" for k in range(1, self.n_components + 1)]
+        found = pd.DataFrame(values, [f"PC{k}" for k in range(1, known + 1)], names)
+        return found.reindex(pd.Index(index, dtype="object"))
 
     def __repr__(self) -> str:
-        return f"<ComponentsResult: {self.n_components} of {len(self.eigenvalues)} above the noise>"
+        known = f"{self.n_above_noise} of {len(self.eigenvalues)}"
+        return f"<ComponentsResult: {known} above the noise>"
 
     def _repr_html_(self) -> str:
-        found = f"{self.n_components} of {len(self.eigenvalues)} components are above the noise."
         shares = self.shares[["share", "lower", "upper"]].round(3)
-        return html_table(shares, f"{found} Shares of the variance:") + html_table(
+        return html_table(shares, f"{self._head} Shares of the variance:") + html_table(
             self.components.T.round(3), "Loadings; unknown ones are empty:"
         )

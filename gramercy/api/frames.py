@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -67,6 +68,19 @@ class SummaryFrame(Frame):
         return html
 
 
+def check_between(name: str, number: object, low: float, high: float, usual: float) -> None:
+    """Raise RequestError unless an argument is a number between two others."""
+    if not isinstance(number, Real) or not low < float(number) < high:
+        raise families.ANALYSIS(
+            "'{name}' must be greater than {low} and less than {high}.",
+            "{usual} is usual.",
+            name=name,
+            low=low,
+            high=high,
+            usual=usual,
+        )
+
+
 def chosen(name: object, known: Sequence[str]) -> str:
     """A name that is known.
 
@@ -77,12 +91,20 @@ def chosen(name: object, known: Sequence[str]) -> str:
     """
     if name not in known:
         raise families.UNKNOWN_NAME(
-            "There is no column '{column}'.",
+            "'{column}' is not one of the columns to choose from.",
             "Columns, most similar first: {known}.",
             column=str(name),
             known=most_similar_first(str(name), known),
         )
     return str(name)
+
+
+def all_chosen(names: object, known: Sequence[str]) -> list[str]:
+    """Names that are known: of one column, or of several; None for all. Raises as `chosen`."""
+    if names is None:
+        return list(known)
+    several = pd.api.types.is_list_like(names)
+    return [chosen(each, known) for each in (names if several else [names])]  # type: ignore[attr-defined]
 
 
 def in_ranges(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.notebook import html_table
+from gramercy.common.notation import shortened, shortened_pair
 from gramercy.common.plotting import Picture
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
@@ -113,11 +114,11 @@ class GraphDifference:
         from gramercy.common.plotting import forest
 
         shown = self.table().head(pairs)
-        labels = [f"{a}, {b}" for a, b in shown[["row", "column"]].to_numpy()]
+        labels = [shortened_pair(a, b) for a, b in shown[["row", "column"]].to_numpy()]
         numbers = shown[["difference", "lower", "upper"]].to_numpy(dtype=np.float64).T
         unsure = (shown["adjusted"] > self.rate).to_numpy()
         axes = forest(numbers, labels, ax, unsure, hollow_means="not found to differ")
-        words = f"partial correlation: {self.first} minus {self.second}"
+        words = f"partial correlation: {shortened(self.first)} minus {shortened(self.second)}"
         axes.set_xlabel(words, parse_math=False)
         return axes
 

@@ -10,6 +10,7 @@ import pandas as pd
 from gramercy.api.analyses import analysis
 from gramercy.api.estimates import Named
 from gramercy.api.notebook import html_table
+from gramercy.common.notation import shortened
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families
 
@@ -116,17 +117,19 @@ class JointGraphs(Named[pd.DataFrame]):
             If matplotlib is not installed.
         """
         from gramercy.common.graphs import draw_graph
-        from gramercy.common.pictures import all_edges
+        from gramercy.common.pictures import MOST_FREE, all_edges
         from gramercy.common.plotting import axes
 
-        wide, weights = min(len(self), 4), [frame.to_numpy() for frame in self.values()]
-        high = -(-len(self) // wide)
-        figure = axes(None, 3.2 * wide, 3.0 * high).figure
+        weights = [frame.to_numpy() for frame in self.values()]
+        on_circles = len(weights[0]) > MOST_FREE
+        wide = min(len(self), 2 if on_circles else 4)
+        high, size = -(-len(self) // wide), 5.0 if on_circles else 3.2
+        figure = axes(None, size * wide, size * high).figure
         figure.clear()
         drawn: list[Axes] = [figure.add_subplot(high, wide, k + 1) for k in range(len(self))]
         for (name, frame), own, each in zip(self.items(), weights, drawn, strict=True):
             draw_graph(own, list(frame.index), each, all_edges(weights))
-            each.set_title(name)
+            each.set_title(shortened(name), parse_math=False)
         return drawn
 
     def picture(self) -> Picture:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses, analysis
 from gramercy.api.estimates import Named
-from gramercy.api.frames import SCALES, Frame, chosen, in_range
+from gramercy.api.frames import SCALES, Frame, all_chosen, in_range
 from gramercy.api.notebook import html_list, html_table
 from gramercy.api.own_rows import level_texts
 from gramercy.common.plotting import forest, with_words
@@ -72,11 +72,13 @@ class MeansByGroup(Frame):
         MissingPackages
             If matplotlib is not installed.
         RequestError
-            If a column does not exist, or the level is out of range.
+            If a column does not exist, the level is out of range, or there are no groups.
         """
         known = list(self.columns)
-        wanted = [columns] if isinstance(columns, str) else known if columns is None else columns
-        places = [known.index(chosen(each, known)) for each in wanted]
+        if not known:
+            raise wordings.groups_missing()
+        wanted = all_chosen(columns, known)
+        places = [known.index(each) for each in wanted]
         listed = [each.listed(level) for each in self._means.values()]
         parts = [each[["estimate", "lower", "upper"]].to_numpy().T[:, places] for each in listed]
         numbers = np.stack(parts, axis=2)
@@ -88,7 +90,7 @@ class MeansByGroup(Frame):
         own = [each.facts_of_columns for each in self._means.values()]
         for k, facts in enumerate(own):
             numbers[..., k] = in_range(numbers[..., k], [facts[at] for at in places], "mean")
-        drawn = forest(numbers, list(wanted), ax, hollow, series=list(map(str, self.index)))
+        drawn = forest(numbers, wanted, ax, hollow, series=list(map(str, self.index)))
         drawn.xaxis.set_major_formatter("{x:g} %")
         return with_words(drawn, title, f"mean, {SCALES['mean']}")
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from gramercy.schemas import families
+from gramercy.schemas.errors import GramercyError
+
 _ESTIMATORS = {  # other names of estimators
     "glasso": "graphical-lasso",
     "graph-lasso": "graphical-lasso",
@@ -17,82 +22,79 @@ _ESTIMATORS = {  # other names of estimators
     "linear-regression": "regression",
     "components": "pca",
     "principal-components": "pca",
+    "factor-analysis": "factors",
+    "fa": "factors",
     "crosstab": "tables",
     "describe": "moments",
     "summary": "moments",
 }
 
-_NO_ROWS = "A release has no rows of the table. .synthesize() draws rows with its distributions."
-_HISTOGRAM = "Use .marginals, which has a line for each bin."
-_GRAPH = "Use .estimate('graphical-lasso'), or .graph(ESTIMATE) for one that is published."
-_REGRESSION = "Use .regression('y ~ a + b')."
-_TWO_GROUPS = (
-    "Use .groups.compare(A, B) in a release with groups, .compare(OTHER) of two releases, or the "
-    "coefficient of a level in .regression('y ~ level')."
-)
-_LEVELS = (
-    "Use .groups.changes() in a release with groups, or .regression('y ~ level') for the levels of "
-    "a column."
-)
-_CROSSTAB = "Use .crosstab(A, B): .test has chi-squared, its p-value and Cramer's V."
-_LINEAR = "It needs more than means and covariances. .regression() fits a linear model."
-_MOMENTS = "It needs more than means and covariances of the columns, which are all that is there."
-HABITS: dict[str, str] = {  # attributes of data frames and of other packages, and what to use
-    "corr": "Use .correlation, or .correlation.listed() with p-values.",
-    "corrwith": "Use .correlation['COLUMN'].",
-    "pairwise_corr": "Use .correlation.listed(), which has p-values and intervals.",
-    "rcorr": "Use .correlation and .correlation.pvalues.",
-    "pcorr": "Use .partial_correlation.",
-    "partial_corr": "Use .partial_correlation, or .partial_correlation.listed() with p-values.",
-    "cov": "Use .covariance.",
-    "mean": "Use .means.",
-    "average": "Use .means.",
-    "std": "Use .standard_deviations.",
-    "var": "Use .standard_deviations ** 2, or the diagonal of .covariance.",
-    "sem": "Use .means.standard_error, by noise and sampling.",
-    "median": "Use .quantiles(0.5).",
-    "quantile": "Use .quantiles(q, columns=COLUMNS).",
-    "iqr": "Subtract the quantiles of .quantiles([0.25, 0.75]).",
-    "min": "No minimum is published: it is the cell of one row. Use .quantiles(0.05).",
-    "max": "No maximum is published: it is the cell of one row. Use .quantiles(0.95).",
-    "mode": "No mode is published. Use .marginals, or .crosstab(COLUMN) of levels.",
-    "nunique": "Levels are declared: .crosstab(COLUMN) counts them.",
-    "unique": "Levels are declared: .crosstab(COLUMN) counts them.",
-    "value_counts": "Use .crosstab(COLUMN), or .marginals for numbers.",
-    "pivot_table": "Use .crosstab(A, B), or .describe(by=COLUMN) for means.",
-    "groupby": "Use .describe(by=COLUMN) for means, or .groups of a release with groups.",
-    "agg": "Use .describe().",
-    "info": "Use .describe(); .names has the columns of the matrix.",
-    "summary": "Use .describe(), and .warnings for what numbers do not say.",
-    "columns": "Use .names for the columns of the matrix, and .describe() for those of the table.",
-    "isna": "Use the line 'missing' of .describe().",
-    "missing": "Use the line 'missing' of .describe().",
-    "skew": _MOMENTS,
-    "kurtosis": _MOMENTS,
-    "plot": "Use .means.plot(), .correlation.plot() or .describe(by=COLUMN).plot(COLUMN).",
-    "hist": _HISTOGRAM,
-    "histogram": _HISTOGRAM,
-    "histplot": _HISTOGRAM,
-    "boxplot": "Use .quantiles(), which has the quartiles of each column.",
-    "scatter": "Use .synthesize() and plot its rows.",
-    "pairplot": "Use .synthesize() and plot its rows.",
-    "heatmap": "Use .correlation.plot().",
-    **dict.fromkeys(
-        ("head", "tail", "sample", "iloc", "loc", "iterrows", "to_csv", "to_frame", "values"),
-        _NO_ROWS,
+_INSTEAD = {  # what to use, and the attributes of data frames and of other packages
+    "Use .correlation, or .correlation.listed() with p-values.": "corr rcorr pairwise_corr",
+    "Use .partial_correlation, or .partial_correlation.listed() with p-values.": (
+        "pcorr partial_corr"
     ),
-    "shape": "Use .evidence.rows for the number of rows, and .names for the columns.",
-    **dict.fromkeys(("ttest", "ttest_ind", "t_test", "mannwhitneyu", "cohens_d"), _TWO_GROUPS),
-    **dict.fromkeys(("anova", "welch_anova", "f_oneway", "kruskal"), _LEVELS),
-    **dict.fromkeys(("chi2", "chi2_contingency", "chi2_independence", "cramers_v"), _CROSSTAB),
-    **dict.fromkeys(("ols", "lm", "fit", "linear_regression"), _REGRESSION),
-    **dict.fromkeys(("logit", "glm", "logistic_regression", "poisson"), _LINEAR),
-    **dict.fromkeys(("kmeans", "cluster", "tsne", "umap"), _NO_ROWS),
-    **dict.fromkeys(("glasso", "graphical_lasso"), _GRAPH),
-    "lda": "Use .estimate('discriminant').",
-    "qda": "Use .groups.classifier().",
-    "network": _GRAPH,
+    "Use .covariance.": "cov",
+    "Use .means, and .means.standard_error.": "mean sem",
+    "Use .standard_deviations, or the diagonal of .covariance.": "std var",
+    "Use .quantiles(0.5), or .quantiles(q, columns=COLUMNS).": "median quantile iqr",
+    "It is the cell of one row, so it is not published. Use .quantiles([0.05, 0.95]).": "min max",
+    "Third and fourth moments are not published. Use .marginals or .quantiles().": "skew kurtosis",
+    "Use .crosstab(COLUMN) for levels, or .marginals for numbers.": (
+        "value_counts unique nunique mode"
+    ),
+    "Use .crosstab(A, B) for counts, or .describe(by=COLUMN) for means.": (
+        "pivot_table groupby agg"
+    ),
+    "Use .describe(), .evidence.rows, and .names for the columns of the matrix.": (
+        "info summary columns shape"
+    ),
+    "Use the line 'missing' of .describe().": "isna",
+    "Use .means.plot(), .correlation.plot() or .describe(by=COLUMN).plot(COLUMN).": "plot",
+    "Use .marginals.plot(COLUMN).": "hist histplot",
+    "Use .quantiles().plot(COLUMN).": "boxplot",
+    "Use .correlation.plot().": "heatmap",
+    "A release has no rows of the table. .synthesize() draws rows with its distributions.": (
+        "head tail sample loc iloc values to_csv scatter pairplot"
+    ),
+    "Use .groups.compare(A, B) in a release with groups, .compare(OTHER) of two releases, or the "
+    "coefficient of a level in .regression('y ~ level').": "ttest ttest_ind",
+    "Use .groups.changes() in a release with groups, or .regression('y ~ level').fvalue for the "
+    "levels of a column.": "anova welch_anova",
+    "Use .crosstab(A, B).test, which has chi-squared, its p-value and Cramer's V.": (
+        "chi2 chi2_independence"
+    ),
+    "Use .regression('y ~ a + b').": "ols lm",
+    "It needs more than means and covariances. .regression() fits a linear model.": "logit glm",
+    "Only a whole release has histograms, and not its groups or several together.": (
+        "marginals quantiles"
+    ),
+    "Use .factor_analysis().": "fa factor_analyzer efa",
+    "Use .reliability(COLUMNS).": "cronbach_alpha omega",
 }
+_INSTEAD_OF_REGRESSION = {
+    "A release has no rows. Use .residual_sd, or .predict() for rows of your own.": (
+        "resid fittedvalues resid_pearson get_influence"
+    ),
+    "It is unknown: half the number of rows multiplies the noise in the logarithm of the "
+    "residuals' variance. Compare models by .rsquared_adj or .wald_test().": (
+        "llf aic bic compare_lr_test"
+    ),
+}
+
+
+def _by_name(instead: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for text, names in instead.items() for name in names.split()}
+
+
+HABITS, OF_REGRESSION = _by_name(_INSTEAD), _by_name(_INSTEAD_OF_REGRESSION)
+
+
+def no_attribute(name: str, instead: str) -> GramercyError:
+    """The error of a name from another package, which says what to use."""
+    return families.UNKNOWN_NAME(
+        "There is no .{name} here.", "{instead}", name=name, instead=instead
+    )
 
 
 def estimator_name(name: str) -> str:
@@ -103,5 +105,5 @@ def estimator_name(name: str) -> str:
     >>> estimator_name("Graphical Lasso"), estimator_name("glasso"), estimator_name("ridge")
     ('graphical-lasso', 'graphical-lasso', 'ridge')
     """
-    spelt = "-".join(name.lower().replace("_", " ").replace("-", " ").split())
+    spelt = "-".join(str(name).lower().replace("_", " ").replace("-", " ").split())
     return _ESTIMATORS.get(spelt, spelt)

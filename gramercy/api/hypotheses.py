@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.estimators.linear.hypotheses import JointTest
+from gramercy.api.frames import check_between
 from gramercy.estimators.linear.least_squares import Regression
 from gramercy.estimators.regression import inference
-from gramercy.schemas import wordings
 
 Array = NDArray[np.float64]
+
+_BLOCK = 256  # rows of predictions with errors at a time
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,7 @@ class ContrastResults:
         return self._at(alpha)[columns].set_axis(names, axis=1).rename_axis(None)
 
     def _at(self, alpha: float) -> pd.DataFrame:
-        if not 0 < alpha < 0.5:
-            raise wordings.level_out_of_range()
+        check_between("alpha", alpha, 0, 0.5, usual=0.05)
         table = inference(self.result, self.terms, 1 - alpha, self.values)
         return table.set_index("term")
 
@@ -92,53 +92,6 @@ class ContrastResults:
 
 
 @dataclass(frozen=True)
-class WaldTest:
-    """A joint test of hypotheses, by F; see `estimators.linear.hypotheses`.
-
-    Parameters
-    ----------
-    found
-        The test.
-    hypotheses
-        What is tested, as text.
-    """
-
-    found: JointTest
-    hypotheses: tuple[str, ...]
-
-    @property
-    def statistic(self) -> float:
-        """F, which is smaller than usual where coefficients may be biased; also ``fvalue``."""
-        return self.found.statistic
-
-    fvalue = statistic
-
-    @property
-    def pvalue(self) -> float:
-        """The p-value of all hypotheses together; it allows for bias, and NaN is unknown."""
-        return self.found.p_value
-
-    @property
-    def df_num(self) -> int:
-        """Number of hypotheses."""
-        return self.found.hypotheses
-
-    @property
-    def df_denom(self) -> float:
-        """Degrees of freedom of the denominator; with folds, of Hotelling's law."""
-        return self.found.freedom
-
-    def __repr__(self) -> str:
-        p_value = "< 0.001" if self.pvalue < 0.001 else f"= {self.pvalue:.3g}"
-        found = f"F = {self.statistic:.4g}, p {p_value}"
-        found = "unknown" if np.isnan(self.pvalue) else found
-        return (
-            f"F test of {', '.join(self.hypotheses)}: {found}, df_num = {self.df_num}, "
-            f"df_denom = {self.df_denom:,.0f}"
-        )
-
-
-@dataclass(frozen=True)
 class Prediction:
     """Means of the outcome for rows, with their errors.
 
@@ -147,18 +100,19 @@ class Prediction:
 
     Parameters
     ----------
-    parts, sizes
-        The means of some of the rows each, None if the outcome is unknown; and how many.
-    index, whole
-        Labels of the rows, and whether each has all cells.
+    result
+        The regression; None if the outcome is unknown.
+    cells
+        1 and the cells of the terms, shape (rows, 1 + k); NaN where missing.
+    index
+        Labels of the rows.
     residual_sd
         Standard deviation of the residuals.
     """
 
-    parts: tuple[Regression | None, ...]
-    sizes: tuple[int, ...]
+    result: Regression | None
+    cells: Array
     index: pd.Index
-    whole: NDArray[np.bool_]
     residual_sd: float
 
     @property
@@ -191,14 +145,15 @@ class Prediction:
         RequestError
             If `alpha` is out of range.
         """
-        if not 0 < alpha < 0.5:
-            raise wordings.level_out_of_range()
+        check_between("alpha", alpha, 0, 0.5, usual=0.05)
+        whole: NDArray[np.bool_] = np.asarray(np.isfinite(self.cells).all(axis=1))
+        blocks = np.array_split(np.where(whole[:, None], self.cells, 0.0), 1 + len(whole) // _BLOCK)
         tables = [
-            inference(part, [""] * size, 1 - alpha)
-            for part, size in zip(self.parts, self.sizes, strict=True)
+            inference(self.result and self.result.transformed(each), [""] * len(each), 1 - alpha)
+            for each in blocks
         ]
         table = pd.concat(tables).set_axis(self.index)
-        table.loc[~self.whole, :] = np.nan
+        table.loc[~whole, :] = np.nan
         mean, error, bias = (table[x] for x in ("coefficient", "standard_error", "bias"))
         reach = (
             (table["upper"] - mean - bias)

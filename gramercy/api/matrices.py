@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.api.frames import Frame, Quantity, in_ranges
-from gramercy.api.habits import HABITS
+from gramercy.api.frames import Frame, Quantity, check_between, chosen, in_ranges
+from gramercy.api.habits import HABITS, no_attribute
+from gramercy.common.notation import shortened_pair
 from gramercy.common.plotting import Picture, draws, forest, matrix, with_words
-from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError, UnitRows
 from gramercy.schemas.evidence import Evidence
@@ -68,12 +68,7 @@ class WithErrors:
             unknown = [each for each in wanted if isinstance(each, str) and each not in known]
             if not unknown:
                 raise
-            raise families.UNKNOWN_NAME(
-                "There is no column '{column}'.",
-                "Columns, most similar first: {known}.",
-                column=unknown[0],
-                known=most_similar_first(unknown[0], known),
-            ) from None
+        return chosen(unknown[0], known)  # raises
 
     @property
     def _entries(self) -> Entries:
@@ -130,8 +125,7 @@ class WithErrors:
         RequestError
             If `level` or `target` is out of range.
         """
-        if not 0.5 < level < 1:
-            raise wordings.level_out_of_range()
+        check_between("level", level, 0.5, 1, usual=0.95)
         if target not in ("population", "table"):
             raise families.ANALYSIS(
                 "'target' must be 'population' or 'table', not '{target}'.", target=str(target)
@@ -255,11 +249,11 @@ class Measured(WithErrors, Frame):
         Raises
         ------
         RequestError
-            If these are not correlations or partial correlations.
+            If these are not correlations or partial correlations, or `rate` is out of range.
         """
-        self.pvalues  # noqa: B018  raises
-        listed = self.listed()
-        found = listed[listed["adjusted"] <= rate]
+        check_between("rate", rate, 0, 1, usual=0.05)
+        listed, adjusted = self.listed(), self._adjusted.to_numpy()[np.triu_indices(len(self))]
+        found = listed[adjusted <= rate]
         return found.sort_values("p_value", kind="stable", ignore_index=True)
 
     @property
@@ -337,7 +331,7 @@ class Measured(WithErrors, Frame):
         order = listed["estimate"].abs().sort_values(ascending=False, kind="stable").index
         listed = listed.loc[order[:pairs]]
         numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
-        labels = [f"{a}, {b}" for a, b in listed[["row", "column"]].to_numpy()]
+        labels = [shortened_pair(a, b) for a, b in listed[["row", "column"]].to_numpy()]
         drawn = forest(numbers, labels, ax, list(listed["caveat"] != ""))
         words = f"the {len(labels)} largest\nwith {100 * level:g} % intervals of the {target}"
         return with_words(drawn, f"{self._quantity.capitalize()}: {words}", self._quantity)
@@ -480,11 +474,9 @@ class ReleaseMatrices(ABC):
 
         def __getattr__(self, name: str) -> Any:
             """An error that says what a name from another package is called here."""
-            if name not in HABITS:
-                return object.__getattribute__(self, name)  # raises what was raised before
-            raise families.UNKNOWN_NAME(
-                "There is no .{name} here.", "{instead}", name=name, instead=HABITS[name]
-            )
+            if name in HABITS and not hasattr(type(self), name):
+                raise no_attribute(name, HABITS[name])
+            return object.__getattribute__(self, name)  # raises what was raised before
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: errors are computed again when they are needed."""

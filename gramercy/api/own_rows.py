@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.schemas import wordings
+from gramercy.schemas import families, wordings
 from gramercy.schemas.cells import DayCells
 from gramercy.schemas.column import level_names
 from gramercy.schemas.derived import Derivation, DerivedFacts, Input
@@ -53,10 +53,14 @@ class OwnRows:
         Raises
         ------
         RequestError
-            If a column is missing.
+            If a column is missing, is there twice, or has no numbers.
         """
         frame = frame.rename(columns=lambda name: nfc(name) if isinstance(name, str) else name)
         needed = list(dict.fromkeys(name for index in at for name in self._needed(frame, index)))
+        if twice := [name for name in needed if list(frame.columns).count(name) > 1]:
+            raise families.ANALYSIS(
+                "The rows have several columns '{column}'.", "Keep one of them.", column=twice[0]
+            )
         if missing := tuple(name for name in needed if name not in frame):
             raise wordings.rows_lack_columns(missing, tuple(needed))
         levels = {
@@ -155,7 +159,14 @@ def _numbers(cells: pd.Series, dates: DayCells | None = None) -> Array:
         days = pd.to_datetime(cells, errors="coerce", utc=True).dt.floor("D")
         since = days - pd.Timestamp(dates.since, tz="UTC")
         cells = since / pd.Timedelta(days=dates.days)
-    numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    try:
+        numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise families.ANALYSIS(
+            "The column '{column}' of the rows must have numbers.",
+            "Convert it by pandas.to_numeric.",
+            column=str(cells.name),
+        ) from None
     return numbers
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from gramercy.api.analyses import ReleaseAnalyses
-from gramercy.api.frames import NumbersOverTime
+from gramercy.api.frames import NumbersOverTime, check_between
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.api.steps import StepsRelease
@@ -247,8 +247,7 @@ class Periods(Mapping[str, Release]):
     def _numbers(self, level: float) -> OverTime:
         from gramercy.estimators.table_comparison import is_in_own_units, over_time
 
-        if not 0.5 < level < 1:
-            raise wordings.level_out_of_range()
+        check_between("level", level, 0.5, 1, usual=0.95)
         for release in self.values():
             if not is_in_own_units(release.evidence):
                 raise wordings.no_own_units(release.id)

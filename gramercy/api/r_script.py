@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -91,26 +91,22 @@ def _tables(release: Release) -> Iterator[tuple[str, str, pd.DataFrame]]:
 
 def _numbers(parts: dict[str, ReleaseAnalyses]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Means, standard deviations and correlations, of groups with a column for the group."""
-    ways: dict[str, Callable[[ReleaseAnalyses], pd.DataFrame]] = {
-        "means": lambda part: part.means.listed().rename_axis("column").reset_index(),
-        "standard_deviations": lambda part: (
-            part.standard_deviations.listed().rename_axis("column").reset_index()
-        ),
-        "correlations": lambda part: part.correlation.listed(),
-    }
-    for name, listed in ways.items():
+    grouped = "" not in parts
+    ways = {"means": "column", "standard_deviations": "column", "correlation": "row, column"}
+    for name, labels in ways.items():
         frames = list[pd.DataFrame]()
         with suppress(RequestError):  # a release without means or without a matrix
             for group, part in parts.items():
-                frame = listed(part)
-                if group:
+                frame = getattr(part, name).listed()
+                if name != "correlation":
+                    frame = frame.rename_axis("column").reset_index()
+                if grouped:
                     frame.insert(0, "group", group)
                 frames.append(frame)
         if frames:
-            grouped = "" not in parts
-            words = "row, column, " if name == "correlations" else "column, "
-            words = f"{'group, ' * grouped}{words}{_NUMBERS}"
-            yield "group_" * grouped + name, words, pd.concat(frames)
+            words = f"{'group, ' * grouped}{labels}, {_NUMBERS}"
+            table = "group_" * grouped + name + "s" * (name == "correlation")
+            yield table, words, pd.concat(frames)
 
 
 def _cells(column: pd.Series) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -13,7 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from gramercy.api.hypotheses import ContrastResults, Prediction, WaldTest
+from gramercy.api.frames import check_between
+from gramercy.api.habits import OF_REGRESSION, no_attribute
+from gramercy.api.hypotheses import ContrastResults, Prediction
 from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import draws, forest, with_words
 from gramercy.estimators.linear.hypotheses import (
@@ -26,7 +29,7 @@ from gramercy.estimators.linear.hypotheses import (
 )
 from gramercy.estimators.regression import LinearRegression, inference
 from gramercy.estimators.uncertainty.jackknife import has_jackknife
-from gramercy.schemas import families, wordings
+from gramercy.schemas import families
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
@@ -63,11 +66,6 @@ class TermSeries(pd.Series):  # type: ignore[misc]
         if isinstance(key, str) and key not in self.index:
             key = getattr(self, "other_names", {}).get(plain_term(key), key)
         return super().__getitem__(key)
-
-
-_OF_ROWS = ("resid", "fittedvalues", "resid_pearson", "get_influence")
-_OF_LIKELIHOOD = ("llf", "aic", "bic", "compare_lr_test")
-_BLOCK = 256  # rows of predictions with errors at a time
 
 
 def of_errors(evidence: Evidence, cov_type: str) -> Evidence:
@@ -129,21 +127,13 @@ class RegressionResult:
             for label, index in zip(self.table.index, (0, *self._design.regressors), strict=True)
         }
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _OF_ROWS:
-            raise families.ANALYSIS(
-                "A release has no rows, so it has no '{attribute}'.",
-                "Use .residual_sd, or .predict() for rows of your own.",
-                attribute=name,
-            )
-        if name in _OF_LIKELIHOOD:
-            raise families.ANALYSIS(
-                "'{attribute}' is not known: half the number of rows multiplies the noise in the "
-                "logarithm of the residuals' variance.",
-                "Compare models by .rsquared_adj or .wald_test().",
-                attribute=name,
-            )
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # so that type checkers know the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """An error that says why a name from statsmodels is not here."""
+            if name in OF_REGRESSION:
+                raise no_attribute(name, OF_REGRESSION[name])
+            return object.__getattribute__(self, name)  # raises what was raised before
 
     @property
     def table(self) -> pd.DataFrame:
@@ -236,7 +226,7 @@ class RegressionResult:
     @property
     def f_pvalue(self) -> float:
         """The p-value of `fvalue`, which allows for bias; NaN if a coefficient is unknown."""
-        return self._overall.p_value
+        return self._overall.pvalue
 
     @property
     def residual_sd(self) -> float:
@@ -273,15 +263,15 @@ class RegressionResult:
         terms = list(self.table.index)
         return pd.DataFrame(covariance, index=terms, columns=terms)
 
-    def t_test(self, hypotheses: str | ArrayLike) -> ContrastResults:
+    def t_test(self, hypotheses: str | Sequence[str] | ArrayLike) -> ContrastResults:
         """Test linear combinations of the coefficients, one by one.
 
         Parameters
         ----------
         hypotheses
-            Such as ``"a = b"``, ``"2 * a + b = 1, c = 0"``; or a matrix of shape (q, 1 + k), or a
-            row of it, whose products with the coefficients are tested to be zero. Terms may have
-            the names of statsmodels, such as ``C(x)[T.b]``.
+            Such as ``"a = b"``, ``"2 * a + b = 1, c = 0"``, or a list of them; or a matrix of shape
+            (q, 1 + k), or a row of it, whose products with the coefficients are tested to be zero.
+            Terms may have the names of statsmodels, such as ``C(x)[T.b]``.
 
         Raises
         ------
@@ -292,7 +282,7 @@ class RegressionResult:
         combined = None if self._result is None else self._result.transformed(linear)
         return ContrastResults(combined, texts, values)
 
-    def wald_test(self, hypotheses: str | ArrayLike) -> WaldTest:
+    def wald_test(self, hypotheses: str | Sequence[str] | ArrayLike) -> JointTest:
         """Test linear combinations of the coefficients, all together, by F.
 
         The p-value allows for noise of any law, and for bias. With folds it is that of Hotelling's
@@ -309,7 +299,7 @@ class RegressionResult:
             As `t_test` does.
         """
         linear, values, texts = self._hypotheses(hypotheses)
-        return WaldTest(joint_test(self._result, linear, values), texts)
+        return joint_test(self._result, linear, values)._replace(hypotheses=texts)
 
     f_test = wald_test
 
@@ -327,16 +317,9 @@ class RegressionResult:
             As `predict` does.
         """
         frame = self._frame(rows)
-        cells = np.column_stack(
-            [np.ones(len(frame)), self._rows.read(frame, self._design.regressors)]
-        )
-        whole = np.asarray(np.isfinite(cells).all(axis=1))
-        cells[~whole] = 0.0
-        blocks = [cells[k : k + _BLOCK] for k in range(0, max(len(cells), 1), _BLOCK)]
-        result = self._result
-        parts = tuple(None if result is None else result.transformed(each) for each in blocks)
-        sizes = tuple(map(len, blocks))
-        return Prediction(parts, sizes, frame.index, whole, self.residual_sd)
+        cells = self._rows.read(frame, self._design.regressors)
+        with_intercept = np.column_stack([np.ones(len(frame)), cells])
+        return Prediction(self._result, with_intercept, frame.index, self.residual_sd)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals that contain a coefficient with probability 1 - `alpha`.
@@ -356,8 +339,7 @@ class RegressionResult:
         RequestError
             If `alpha` is out of range.
         """
-        if not 0 < alpha < 0.5:
-            raise wordings.level_out_of_range()
+        check_between("alpha", alpha, 0, 0.5, usual=0.05)
         table = inference(self._result, list(self.table.index), 1 - alpha)
         return table.set_index("term")[["lower", "upper"]]
 
@@ -428,15 +410,20 @@ class RegressionResult:
         }
         return found
 
-    def _hypotheses(self, hypotheses: str | ArrayLike) -> Hypotheses:
+    def _hypotheses(self, hypotheses: str | Sequence[str] | ArrayLike) -> Hypotheses:
         terms = list(self.table.index)
+        if isinstance(hypotheses, list | tuple) and all(isinstance(x, str) for x in hypotheses):
+            hypotheses = ", ".join(hypotheses)
         if isinstance(hypotheses, str):
             return read_hypotheses(hypotheses, self._other_names)
-        linear = np.atleast_2d(np.asarray(hypotheses, dtype=np.float64))
-        if linear.ndim != 2 or linear.shape[1] != len(terms) or not linear.any(axis=1).all():
+        linear = np.zeros((1, 0))
+        with suppress(TypeError, ValueError):  # not a matrix
+            linear = np.atleast_2d(np.asarray(hypotheses, dtype=np.float64))
+        fits = linear.ndim == 2 and linear.shape[1] == len(terms) and np.isfinite(linear).all()
+        if not fits or not linear.any(axis=1).all():
             raise families.ANALYSIS(
-                "A matrix of hypotheses must have a column for each of the {count} terms, and no "
-                "row of zeros.",
+                "A matrix of hypotheses must have a column for each of the {count} terms, numbers "
+                "alone, and no row of zeros.",
                 "The terms are {terms}.",
                 count=len(terms),
                 terms=tuple(terms),
@@ -451,20 +438,25 @@ class RegressionResult:
 
     def _frame(self, rows: Rows) -> pd.DataFrame:
         """Rows as a table."""
-        if isinstance(rows, Mapping):
-            several = any(
-                isinstance(each, Sequence | np.ndarray | pd.Series) and not isinstance(each, str)
-                for each in rows.values()
-            )
-            return pd.DataFrame(rows) if several else pd.DataFrame([rows])
-        if isinstance(rows, pd.Series):
-            return rows.to_frame().T.infer_objects()
         if isinstance(rows, pd.DataFrame):
             return rows
-        cells, terms = np.atleast_2d(np.asarray(rows)), list(self.table.index[1:])
-        if cells.shape[1] != len(terms):
-            raise wordings.rows_lack_columns(tuple(terms[cells.shape[1] :]), tuple(terms))
-        return pd.DataFrame(cells, columns=terms)
+        if isinstance(rows, pd.Series):
+            return rows.to_frame().T.infer_objects()
+        terms = list(self.table.index[1:])
+        with suppress(TypeError, ValueError):
+            if isinstance(rows, Mapping):
+                several = any(pd.api.types.is_list_like(each) for each in rows.values())
+                return pd.DataFrame(rows) if several else pd.DataFrame([rows])
+            if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+                return pd.DataFrame(rows)
+            return pd.DataFrame(np.atleast_2d(np.asarray(rows)), columns=terms)
+        raise families.ANALYSIS(
+            "The rows are not a table, nor a dict of columns of one length, nor an array with a "
+            "column for each of the {count} terms.",
+            "The terms are {terms}.",
+            count=len(terms),
+            terms=tuple(terms),
+        )
 
     def _texts(self) -> pd.DataFrame:
         columns = ["coefficient", "standard_error", "t", "p_value", "lower", "upper"]
@@ -493,8 +485,8 @@ class RegressionResult:
             f"Linear regression of {self.outcome}: {100 * self.level:g} % intervals, {self.law}",
             f"rows {self.nobs:,.0f}, R squared {_plain(self.rsquared)}, residual sd "
             f"{_plain(self.residual_sd)}, mean weight of a row {_plain(float(self.fit.iloc[3]))}",
-            f"adjusted R squared {_plain(self.rsquared_adj)}, F({self._overall.hypotheses}, "
-            f"{_plain(self._overall.freedom)}) {_plain(self.fvalue)}, p {_p_value(self.f_pvalue)}",
+            f"adjusted R squared {_plain(self.rsquared_adj)}, F({self._overall.df_num}, "
+            f"{_plain(self._overall.df_denom)}) {_plain(self.fvalue)}, p {_p_value(self.f_pvalue)}",
         ]
 
     def _notes(self) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import EstimateFrames, Estimates
-from gramercy.api.frames import Histograms, Quantiles
+from gramercy.api.frames import Histograms, Quantiles, all_chosen, check_between
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, shortened
 from gramercy.api.steps import StepsRelease
@@ -262,24 +262,16 @@ class Release(ReleaseAnalyses):
         from gramercy.estimators.released_table import ReleasedTable
 
         self._needs_marginals()
-        are_probabilities, probabilities = False, (q,) if isinstance(q, float | str) else q
-        with contextlib.suppress(TypeError):  # a name of a column, for example
-            are_probabilities = all(0 < each < 1 for each in probabilities)
-        if not are_probabilities:
+        probabilities = np.zeros(1)
+        with contextlib.suppress(TypeError, ValueError):  # a name of a column, for example
+            probabilities = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if probabilities.ndim > 1 or not ((probabilities > 0) & (probabilities < 1)).all():
             raise families.ANALYSIS("'q' must be numbers between 0 and 1.", "0.5 is the median.")
-        if not 0.5 < level < 1:
-            raise wordings.level_out_of_range()
+        check_between("level", level, 0.5, 1, usual=0.95)
         facts = [each for each in self.manifest.columns if isinstance(each, ColumnFacts)]
         names = [each.name for each in facts]
-        wanted = names if columns is None else [columns] if isinstance(columns, str) else columns
-        if unknown := [each for each in wanted if each not in names]:
-            raise families.UNKNOWN_NAME(
-                "'{column}' is not a numeric column.",
-                "Numeric columns, most similar first: {known}.",
-                column=str(unknown[0]),
-                known=most_similar_first(str(unknown[0]), names),
-            )
-        found = ReleasedTable(self._bundle.evidence).quantiles(probabilities, level)
+        wanted = all_chosen(columns, names)
+        found = ReleasedTable(self._bundle.evidence).quantiles(probabilities.tolist(), level)
         found = found[found["column"].isin(wanted)].reset_index(drop=True)
         found = with_units_of_inputs(found, self.manifest.columns, _OF_QUANTILES)
         return _shown_as_dates(found, {each.name: each.dates for each in facts if each.dates})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from gramercy.api.frames import NumbersOverTime
+from gramercy.api.frames import NumbersOverTime, check_between
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import describe_release
@@ -182,8 +182,7 @@ class Series(Mapping[str, Release]):
         """What is known of windows of steps, by their last steps; as the newest decodes them."""
         from gramercy.estimators.table_comparison import is_in_own_units
 
-        if not 0.5 < level < 1:
-            raise wordings.level_out_of_range()
+        check_between("level", level, 0.5, 1, usual=0.95)
         labels = [*self]
         newest = self[labels[-1]]
         found = {labels[b - 1]: newest._window(a, b).evidence for a, b in windows}

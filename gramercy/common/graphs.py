@@ -61,7 +61,7 @@ def draw_graph(
     Columns are placed, and lines are as wide, as the weights `like` tell: those of
     `pictures.all_edges` for several graphs that are compared.
     """
-    from gramercy.common.pictures import MOST_FREE, places
+    from gramercy.common.pictures import MOST_FREE, SHORT, places
 
     shape = weights if like is None else like
     at, largest = places(shape), float(np.abs(shape).max(initial=0.0)) or 1.0
@@ -72,7 +72,7 @@ def draw_graph(
             (x, y), (u, v) = at[i], at[j]
             colour = "C0" if weights[i, j] > 0 else "C1"
             ax.plot([x, u], [y, v], color=colour, solid_capstyle="round", **style)
-    on_circle = len(at) > MOST_FREE
+    on_circle, most = len(at) > MOST_FREE, 24 if like is None else SHORT
     for k, (x, y) in at.items():
         ax.plot(x, y, "o", color="0.3", ms=4)
         words: Any
@@ -83,7 +83,7 @@ def draw_graph(
             words = {"ha": "left" if x >= 0 else "right", "va": "center"}
             turn -= 0 if x >= 0 else 180
         ax.annotate(
-            shortened(names[k]), (x, y), offset, textcoords="offset points", fontsize="small",
+            shortened(names[k], most), (x, y), offset, textcoords="offset points", fontsize="small",
             rotation=turn, rotation_mode="anchor", parse_math=False, **words,
         )  # fmt: skip
     ax.set_aspect("equal" if on_circle else "auto")

@@ -88,6 +88,21 @@ def shortened(name: str, most: int = 24) -> str:
     return name if len(name) <= most else f"{name[:half]}…{name[1 - most + half :]}"
 
 
+def shortened_pair(first: str, second: str, most: int = 40) -> str:
+    """Two names that fit next to a figure; both stay recognisable.
+
+    Examples
+    --------
+    >>> shortened_pair("age", "income")
+    'age, income'
+    >>> shortened_pair("systolic blood pressure at visit 2", "fasting glucose at visit 2")
+    'systolic …t visit 2, fasting g…t visit 2'
+    """
+    pair = f"{first}, {second}"
+    of_one = most // 2 - 1
+    return pair if len(pair) <= most else f"{shortened(first, of_one)}, {shortened(second, of_one)}"
+
+
 def in_symbols(text: str, verbatim: Iterable[str] = ()) -> str:
     """A message with ε, δ and μ in place of their names, and with powers of ten.
 

@@ -42,6 +42,8 @@ _MOST_EDGES, _MOST_NODES = 200, 100  # of a figure, the strongest edges first
 MOST_FREE = 24  # more nodes are placed on a circle, where no name covers another
 _UNSTABLE = 0.5  # share of redraws; an edge that recurs less often is dashed
 _NODE_FONT, _NODE_CHARACTER = 12.0, 6.7  # size of names and width of a character, in pixels
+SHORT = 12  # characters of a name in one of several graphs
+_RADIUS, _SMALL_RADIUS = 150.0, 84.0  # the least ones of a circle, in pixels
 _WIDTH = 760.0  # of the nodes that are placed freely
 _ACROSS, _DOWN, _BETWEEN = 92.0, 72.0, 56.0  # extents of a part by the root of its size; a gap
 _FLAT = 1e-6  # relative extent of points on a line
@@ -296,10 +298,12 @@ def graph(
     drawn = [edge for edge in edges if {*edge} <= {*nodes}][:_MOST_EDGES]
     drawn = placed if like is None else drawn
     title = f"Graph of {len(nodes)} columns and {len(drawn)} edges."
+    short = names if like is None else [shortened(each, SHORT) for each in names]
     if len(nodes) <= MOST_FREE:
-        place, labels, box = _placed_freely(nodes, placed, shape, names)
+        place, labels, box = _placed_freely(nodes, placed, shape, names, short)
     else:
-        place, labels, box = _on_circle(nodes, shape, names)
+        radius = _RADIUS if like is None else _SMALL_RADIUS
+        place, labels, box = _on_circle(nodes, shape, names, short, radius)
     words = []
     if len(drawn) < len(edges):
         words.append(f"Only the {len(drawn)} strongest of {len(edges):,} edges are drawn")
@@ -410,10 +414,14 @@ def _free_places(
 
 
 def _placed_freely(
-    nodes: Sequence[int], edges: Sequence[tuple[int, int]], partial: Array, names: Sequence[str]
+    nodes: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    partial: Array,
+    names: Sequence[str],
+    short: Sequence[str],
 ) -> tuple[Callable[[int, int], str], Markup, str]:
     """Straight edges between columns whose distance follows the strength of their edges."""
-    margin = max((len(shortened(names[v])) for v in nodes), default=0) * _NODE_CHARACTER / 2 + 8
+    margin = max((len(shortened(short[v])) for v in nodes), default=0) * _NODE_CHARACTER / 2 + 8
     at, (width, below) = _free_places(nodes, edges, partial, margin)
 
     def place(a: int, b: int) -> str:
@@ -423,7 +431,7 @@ def _placed_freely(
         Markup(
             '<circle cx="{0:.1f}" cy="{1:.1f}" r="3.5"><title>{2}</title></circle>'
             '<text x="{0:.1f}" y="{3:.1f}" text-anchor="middle">{4}</text>'
-        ).format(x, y, names[v], y - 8, shortened(names[v]))
+        ).format(x, y, names[v], y - 8, shortened(short[v]))
         for v, (x, y) in at.items()
     )
     return place, labels, f"0 0 {width:.0f} {below:.0f}"
@@ -451,13 +459,17 @@ def _angles(nodes: Sequence[int], partial: Array) -> dict[int, float]:
 
 
 def _on_circle(
-    nodes: Sequence[int], partial: Array, names: Sequence[str]
+    nodes: Sequence[int],
+    partial: Array,
+    names: Sequence[str],
+    short: Sequence[str],
+    least_radius: float,
 ) -> tuple[Callable[[int, int], str], Markup, str]:
     """Positions on a circle in the order of clusters; edges bend towards its centre."""
     angle = _angles(nodes, partial)
     order = [*angle]
-    radius = max(150.0, 1.15 * _NODE_FONT * len(order) / (2 * math.pi))
-    border = max(len(shortened(names[v])) for v in order) * _NODE_CHARACTER + 14
+    radius = max(least_radius, 1.15 * _NODE_FONT * len(order) / (2 * math.pi))
+    border = max(len(shortened(short[v])) for v in order) * _NODE_CHARACTER + 14
     centre = radius + border
 
     def at(v: int, distance: float) -> Point:
@@ -480,7 +492,7 @@ def _on_circle(
                 ' text-anchor="{}">{}</text>'
             ).format(
                 x, y, names[v], u, w, turned + 180 * left, "end" if left else "start",
-                shortened(names[v]),
+                shortened(short[v]),
             )  # fmt: skip
 
     return place, Markup().join(labels()), f"0 0 {2 * centre:.0f} {2 * centre:.0f}"

@@ -26,6 +26,7 @@ from gramercy.common.notation import shortened, significant
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
+    import pandas as pd
     from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
@@ -217,9 +218,9 @@ def forest(
             estimate, lower, upper = values[:, own, k]
             ax.hlines(places[own], lower, upper, color=f"C{k}", lw=1.6, linestyles=line)
             fill = f"C{k}" if line == "solid" else ax.get_facecolor()
-            drawn = ax.plot(estimate, places[own], "o", color=f"C{k}", mfc=fill, ms=4)[0]
-            if own.any() and name and line == "solid":
-                drawn.set_label(name)
+            ax.plot(estimate, places[own], "o", color=f"C{k}", mfc=fill, ms=4)
+        if name and known[:, k].any():
+            ax.plot([], [], "o", color=f"C{k}", ms=4, label=name)
     if (hollow & known).any():
         ax.plot([], [], "o", color="0.5", mfc="none", ms=4, label=hollow_means)
     if ax.get_legend_handles_labels()[0]:
@@ -258,7 +259,7 @@ def over_time(
         Estimate, lower and upper bound; empty if unknown.
     """
     most_ticks = 6
-    places, known = np.arange(len(labels)), np.isfinite(numbers[0])
+    places, known = np.arange(len(labels)), np.isfinite(numbers).all(axis=0)
     estimate, lower, upper = numbers[:, known]
     if len(together) and np.isfinite(together).all():
         middle, low, high = together
@@ -279,7 +280,7 @@ def scree(eigenvalues: Array, corrected: Array, edge: float, ax: Axes) -> None:
     ax.axhspan(-edge, edge, color=_faint(), alpha=0.25, lw=0, label="noise alone, 95 %")
     ax.plot(order, eigenvalues, "o-", color="C0", ms=4, label="as released")
     ax.plot(order, corrected, "x", color="C1", label="corrected for noise")
-    ax.set_ylim(bottom=min(-edge, float(np.nanmin(eigenvalues))) * 1.1)
+    ax.set_ylim(bottom=min(-edge, float(np.nanmin(eigenvalues, initial=0.0))) * 1.1)
     ax.set_xticks(order[:: 1 + len(order) // 12])
     ax.legend(frameon=False, fontsize="small")
     with_words(ax, x="component", y="eigenvalue")
@@ -337,6 +338,32 @@ def _rectangle(x: float, y: float, **style: Any) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.5, y - 0.5), 1, 1, **style)
+
+
+def loading_map(loadings: pd.DataFrame, ax: Axes | None, title: str) -> Axes:
+    """Draw loadings from -1 to 1 as a heat map with their values; unknown ones are hatched.
+
+    `loadings`: columns of the table by components or factors; NaN where unknown.
+    """
+    most_values, white, (rows, columns) = 40, 0.6, loadings.shape
+    names = [shortened(str(name), _LONGEST) for name in loadings.index]
+    wide = max(map(len, names), default=0)
+    height = max(2.0, min(40.0, 1.2 + 0.28 * rows))
+    ax = axes(ax, 2.2 + 0.075 * wide + 0.7 * columns, height)
+    values = loadings.to_numpy(dtype=np.float64)
+    ax.set_facecolor("0.8")
+    ax.patch.set(hatch="////", edgecolor="0.5")
+    if values.size:
+        image = ax.imshow(values, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+        words = "loading (hatched: unknown)" if np.isnan(values).any() else "loading"
+        ax.figure.colorbar(image, ax=ax, label=words)
+    for i, j in np.argwhere(np.isfinite(values)) if rows <= most_values else ():
+        colour = "white" if abs(values[i, j]) > white else "black"
+        text = f"{values[i, j]:.2f}".replace("-0.00", "0.00")
+        ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
+    ax.set_xticks(range(columns), [str(name) for name in loadings.columns])
+    ax.set_yticks(range(rows), names, parse_math=False)
+    return with_words(ax, title)
 
 
 class Figure:

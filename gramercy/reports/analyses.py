@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
-from gramercy.common.notation import significant
+from gramercy.common.notation import shortened_pair, significant
 from gramercy.common.pictures import small_graphs
 from gramercy.common.plotting import ACCENT, FAINT, figure, forest, scree, with_words
 from gramercy.estimators.released_table import ReleasedTable
@@ -79,6 +79,34 @@ def components(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
         "columns": len(names),
         "left_out": list(tables["columns"]["column"][~used]),
         "unit": release.evidence.unit,
+    }
+
+
+def factors(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """A factor analysis: loadings with intervals, communalities, and the variance of factors."""
+    most_columns, most_factors = 60, 8
+    tables, number = estimate.tables, int(estimate.manifest.tuning["factors"])
+    used = tables["columns"]["used"] == "yes"
+    columns = tables["columns"][used]
+    loadings = tables["loadings"].to_dict("records")
+    variance = tables["variance"].to_dict("records")
+    known = [k for k in range(number) if np.isfinite(variance[k]["ss_loadings"])]
+    shown = known[:most_factors]
+    return {
+        "rotation": str(estimate.manifest.estimator["rotation"]),
+        "number": number,
+        "total": len(tables["eigenvalues"]),
+        "law": loadings[0]["law"] if loadings else "",
+        "variance": [variance[k] for k in shown],
+        "lines": [
+            (line, [loadings[k * len(columns) + at] for k in shown])
+            for at, line in enumerate(columns.to_dict("records")[:most_columns])
+        ],
+        "columns": len(columns),
+        "unknown": number - len(known),
+        "pairs": tables["factor_correlations"].dropna().to_dict("records"),
+        "heywood": list(columns["column"][columns["heywood"] == "yes"]),
+        "left_out": list(tables["columns"]["column"][~used]),
     }
 
 
@@ -358,7 +386,7 @@ def graph_differences(release: ReleaseBundle, estimate: EstimateBundle) -> dict[
     own = f"{release.manifest.dataset.id}/{release.manifest.release}"
     first, second = facts.estimator.get("between") or (own, *facts.sources)
     pairs = [
-        f"{display_name(a)}, {display_name(b)}"
+        shortened_pair(display_name(a), display_name(b))
         for a, b in zip(shown["row"], shown["column"], strict=True)
     ]
     numbers = shown[["difference", "lower", "upper"]].to_numpy(dtype=np.float64).T
@@ -385,6 +413,7 @@ parts: Mapping[str, Part] = {
     "quadratic-discriminant": quadratic_discriminant,
     "regression": regression,
     "components": components,
+    "factors": factors,
     "cross-tables": cross_tables,
     "summary": summary,
     "synthetic": synthetic,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cells import append, read_results
-from benchmarks.graphs import cells, page, pairs, releases, scores, tables, truths
+from benchmarks.graphs import cells, joint, page, pairs, releases, scores, tables, truths
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
 from gramercy.mechanisms.accounting.gdp import gdp_delta
@@ -123,7 +123,7 @@ def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert truths.present() == []
     planned = list(cells.plan(quick=True))
     assert planned
-    assert all(cell.synthetic or cell.pairs for cell in planned)
+    assert not any(cell.source in truths.TABLES for cell in planned)
     folder = tmp_path / "wine_quality"
     folder.mkdir()
     rng = np.random.default_rng(4)
@@ -133,3 +133,22 @@ def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     rows = truths.load("wine_quality")
     assert rows.shape == (40, 2)  # the constant column is dropped
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
+
+
+def test_groups_have_a_tenth_of_their_edges_of_their_own() -> None:
+    for source, (_, shared) in joint.SOURCES.items():
+        graphs = [each.edges for each in joint.truths_of(source, 3, np.random.default_rng(5))]
+        common = np.mean([(graphs[0] & each).sum() / each.sum() for each in graphs[1:]])
+        assert (common > 0.75) == (shared == joint.SHARED)
+        assert common < 0.9
+
+
+def test_groups_are_reported(tmp_path: Path) -> None:
+    source = next(iter(joint.SOURCES))
+    cell = cells.Cell(source, joint.COLUMNS, joint.ROWS[0], joint.EPSILON, 0, groups=4)
+    methods = {name: scores.Scores(f1=0.8, false=0.1) for name in joint.METHODS}
+    append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, methods))
+    page.write(tmp_path)
+    text = (tmp_path / "results.md").read_text()
+    assert f"| {source} | 4 | 2000 | 0.80 |" in text
+    assert "| **all, edges in common** | 4 | 2000 | 0.80 |" in text

@@ -122,6 +122,7 @@ def test_analyses_of_a_release_are_sealed_reported_and_verified(tmp_path: Path) 
     settings: list[dict[str, Any]] = [
         {"name": "pca"},
         {"name": "pca", "scale": "covariance"},
+        {"name": "factors", "n_factors": 1, "rotation": "promax"},
         {"name": "tables"},
         {"name": "tables", "rows": "sex"},
         {"name": "moments", "by": "ward"},
@@ -135,6 +136,7 @@ def test_analyses_of_a_release_are_sealed_reported_and_verified(tmp_path: Path) 
     for expected in ("components of correlations", "components of covariances", "ward by sex"):
         assert expected in page
     assert "Means by level of ward" in page
+    assert "factor analysis by maximum likelihood" in page
     result = verify_release(archive, "toy", release, None)
     assert not result.unchecked
     assert len([each for each in result.checks if each.startswith("estimate")]) == len(settings)
@@ -147,6 +149,8 @@ def test_analyses_of_a_release_are_sealed_reported_and_verified(tmp_path: Path) 
     assert (counts - pd.crosstab(table["ward"], table["sex"])[["f", "m"]]).abs().max().max() < 400
     assert opened.crosstab("ward").counts.shape == (3, 1)
     assert opened.pca(columns=["income", "hours"]).n_components >= 1
+    assert opened.factor_analysis(rotation=None, columns=list(NUMERIC)).n_factors == 1
+    assert opened.reliability(list(NUMERIC)).alpha < 1
     with raises(families.ANALYSIS, column="age"):
         opened.crosstab("age")
 

@@ -12,6 +12,7 @@ import pytest
 
 import gramercy
 from gramercy.api.frames import NumbersOverTime
+from gramercy.api.groups import Groups
 from gramercy.api.release import Release
 from gramercy.schemas import families
 from tests.support.caveat_release import publish_caveats
@@ -77,8 +78,11 @@ def test_means_of_groups_have_a_colour_each(grouped: Release) -> None:
     lower, upper = grouped.groups["A"].means.interval()
     (first, *_) = one.collections[0].get_segments()
     assert first[:, 0] == pytest.approx([lower["income"], upper["income"]])
-    with raises(families.UNKNOWN_NAME, column="incom"):
-        means.plot("incom")
+    for wrong in ("incom", 5):
+        with raises(families.UNKNOWN_NAME, column=str(wrong)):
+            means.plot(wrong)
+    with raises(families.ESTIMATE):
+        Groups("toy", {}).means.plot()
 
 
 def test_matrices_have_a_title_a_colour_bar_and_a_legend(with_histograms: Release) -> None:
@@ -92,13 +96,13 @@ def test_matrices_have_a_title_a_colour_bar_and_a_legend(with_histograms: Releas
 
 def test_names_that_are_mathematics_for_matplotlib_are_drawn(tmp_path: Path) -> None:
     lines = {
-        "period": ["2025", "2026", "2027"],
+        "period": ["2025", "2026", "2027", "2028"],
         "kind": "correlation",
         "column": "$x_{$",
         "other": "b",
-        "estimate": [0.1, np.nan, 0.3],
-        "lower": [0.0, np.nan, 0.2],
-        "upper": [0.2, np.nan, 0.4],
+        "estimate": [0.1, np.nan, 0.3, 0.5],
+        "lower": [0.0, np.nan, 0.2, -np.inf],
+        "upper": [0.2, np.nan, 0.4, np.inf],
     }
     frame = NumbersOverTime(pd.DataFrame(lines))
     drawn = frame.plot("$x_{$", "b")

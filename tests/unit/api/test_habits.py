@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import gramercy
 from gramercy.api.groups import Groups
 from gramercy.api.habits import HABITS, estimator_name
 from gramercy.api.release import Release
 from gramercy.estimators import registry
+from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
 from gramercy.schemas import families
 from tests.support.factories import home_at, run_pipeline, write_request
 from tests.support.problems import raises
@@ -103,6 +105,20 @@ def test_p_values_of_correlations_are_those_of_the_estimator(graded: Release) ->
         assert line["adjusted"] == pytest.approx(matrices["adjusted"][at])
 
 
+def test_a_p_value_counts_the_far_end_of_an_interval() -> None:
+    """Where noise grows with the correlation, an interval may jump over 0 to its end."""
+    of_noise = (np.full((2, 2), 0.04), np.full((2, 2), -0.5), np.full((2, 2), 0.5))
+    known = ~np.eye(2, dtype=bool)
+    errors = CorrelationErrors(
+        np.ones((2, 2)), np.zeros((2, 2)), of_noise, np.full((2, 2), np.inf), known, known, known
+    )
+    (p_value,) = {*errors.tail[known]}
+    for level in (0.6, 0.9, 0.95, 0.99):
+        lower, upper = errors.interval(level)
+        assert ((lower <= 0) & (upper >= 0))[known].all() == (p_value >= 1 - level)
+    assert p_value > 0.04 > 2 * norm.sf(1 / 0.2)
+
+
 def test_covariances_have_no_p_values(graded: Release) -> None:
     assert "p_value" not in graded.covariance.listed()
     with raises(families.ANALYSIS):
@@ -118,8 +134,24 @@ def test_quantiles_of_chosen_columns_show_dates(graded: Release) -> None:
     assert list(graded.quantiles([0.1, 0.9], columns=["y", "x"])["column"]) == ["x", "x", "y", "y"]
     assert len(graded.quantiles()) == 15
     assert len(graded.describe().quantiles) == 15
-    with raises(families.UNKNOWN_NAME, column="ward"):
-        graded.quantiles(columns=["ward"])
+    for columns in (["ward"], 5):
+        with raises(families.UNKNOWN_NAME):
+            graded.quantiles(columns=columns)
+    for q in (0, "x", [[0.1, 0.2]], [np.nan]):
+        with raises(families.ANALYSIS):
+            graded.quantiles(q)
+
+
+@pytest.mark.parametrize("number", ["x", None, np.nan, 0, 1])
+def test_levels_and_rates_must_be_numbers(graded: Release, number: object) -> None:
+    for call in (
+        lambda: graded.correlation.discoveries(number),
+        lambda: graded.means.interval(number),
+        lambda: graded.groups.compare(1, 2, number),
+        lambda: graded.regression("y ~ x").conf_int(number),
+    ):
+        with raises(families.ANALYSIS):
+            call()
 
 
 def test_groups_are_found_by_their_own_type(graded: Release, smoking: Release) -> None:
@@ -179,20 +211,22 @@ def test_estimates_are_found_by_any_sensible_name(graded: Release) -> None:
     for name, call in (("ols", "regression"), ("principal components", "pca")):
         with raises(families.ESTIMATE, estimator=call):
             graded.estimate(name)
-    with raises(families.ESTIMATE, name="cov") as refused:
-        graded.estimate("cov")
-    assert HABITS["cov"] in str(refused.value)
+    for name, habit in (("cov", "cov"), ("partial corr", "partial_corr")):
+        with raises(families.ESTIMATE, instead=HABITS[habit]):
+            graded.estimate(name)
+    with raises(families.ESTIMATE, name="3"):
+        graded.estimate(3)
     assert all(estimator_name(name) == name for name in registry)
 
 
 def test_names_from_other_packages_are_explained(graded: Release) -> None:
     owners = (graded, graded.groups[1])
     for owner in owners:
-        for name in HABITS:
-            assert not hasattr(type(owner), name)
+        for name in HABITS.keys() - {*dir(type(owner))}:
             assert not hasattr(owner, name)
             with raises(families.UNKNOWN_NAME, name=name):
                 getattr(owner, name)
+    assert {*dir(graded)} & HABITS.keys() == {"marginals", "quantiles"}
     with pytest.raises(AttributeError):
         _ = graded.unheard_of
     assert pickle.loads(pickle.dumps(graded)).id == graded.id

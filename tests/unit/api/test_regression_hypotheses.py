@@ -158,6 +158,25 @@ def test_matrices_of_hypotheses() -> None:
             found.wald_test(matrix)
 
 
+@pytest.mark.parametrize("wrong", [[[1, 2], [3]], {"age": 1}, [np.nan] * 5, (np.eye(5), [0] * 5)])
+def test_wrong_matrices_of_hypotheses_are_refused(wrong: Any) -> None:
+    for test in (result(DEFAULT).t_test, result(DEFAULT).wald_test):
+        with raises(families.ANALYSIS, count=5):
+            test(wrong)
+
+
+def test_a_list_of_hypotheses() -> None:
+    found = result(DEFAULT)
+    listed, text = found.wald_test(["age = 0", "sex=m = 0"]), found.wald_test("age=0, sex=m=0")
+    assert listed.pvalue == text.pvalue
+
+
+def test_f_has_its_own_law_with_folds() -> None:
+    """Where sampling is nearly all of the error."""
+    found = result(DEFAULT, 1e-9, folds=12).wald_test("ward=B = 0, ward=C = 0")
+    assert found.pvalue == pytest.approx(f_law.sf(found.statistic, 2, found.df_denom), rel=0.05)
+
+
 def test_without_noise_the_joint_test_is_that_of_least_squares() -> None:
     cells = test_regression.table(300)
     found = RegressionResult(test_regression.released(cells), LinearRegression(outcome="y"))
@@ -267,6 +286,32 @@ def test_one_row_may_be_a_dict_or_an_array(rows: Any) -> None:
     np.testing.assert_allclose(found.predict(rows), [exact])
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        "text",
+        {"age": [1, 2], "ward": ["A"], "sex": ["f"]},
+        np.ones((2, 9)),
+        np.ones((2, 2, 4)),
+        TABLE.head(2).assign(age="private"),
+        TABLE.head(2).assign(age=[object()] * 2),
+        pd.concat([TABLE.head(2)] * 2, axis=1),
+    ],
+)
+def test_wrong_rows_are_refused_and_not_quoted(rows: Any) -> None:
+    found = result(DEFAULT)
+    for method in (found.predict, found.get_prediction):
+        with raises(families.ANALYSIS) as refused:
+            method(rows)
+        assert "private" not in str(refused.value)
+
+
+def test_records_are_rows() -> None:
+    found, rows = result(DEFAULT), TABLE.head(3)
+    np.testing.assert_allclose(found.predict(rows.to_dict("records")), found.predict(rows))
+
+
 def test_errors_of_a_named_type() -> None:
     folds, plain = survey_evidence(TABLE, 0.01, folds=8), survey_evidence(TABLE, 0.01)
     settings = LinearRegression(formula=DEFAULT)
@@ -281,8 +326,10 @@ def test_errors_of_a_named_type() -> None:
 
 @pytest.mark.parametrize("attribute", ["resid", "fittedvalues", "aic", "bic", "llf"])
 def test_what_a_release_does_not_have_is_said(attribute: str) -> None:
-    with raises(families.ANALYSIS, attribute=attribute):
-        getattr(result(DEFAULT), attribute)
+    found = result(DEFAULT)
+    assert not hasattr(found, attribute)
+    with raises(families.UNKNOWN_NAME, name=attribute):
+        getattr(found, attribute)
 
 
 def test_tests_can_be_pickled() -> None:

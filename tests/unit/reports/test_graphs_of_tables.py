@@ -46,7 +46,7 @@ def test_columns_have_one_place_in_all_graphs(page: str) -> None:
 
 def test_shared_edges_are_listed_first(page: str) -> None:
     table = page[page.index("Edges by table") :]
-    lines = re.findall(r'<tr><td>([^<]*)</td><td class="n">(\d)</td>', table)
+    lines = re.findall(r'<tr><td class="pair">([^<]*)</td><td class="n">(\d)</td>', table)
     assert lines[0] == ("income, hours", "3")
     counts = [int(count) for _, count in lines]
     assert counts == sorted(counts, reverse=True)
@@ -56,7 +56,8 @@ def test_differences_have_intervals_and_a_false_discovery_rate(page: str) -> Non
     part = page[page.index("What differs: A minus B") :]
     sentence = part[: part.index("</p>")]
     assert "10 %" in sentence
-    lines = re.findall(r"<tr><td>[^<]*, [^<]*</td>.*?</tr>", part[: part.index("Files:")])
+    line = r'<tr><td class="pair">[^<]*, [^<]*</td>.*?</tr>'
+    lines = re.findall(line, part[: part.index("Files:")])
     assert 0 < len(lines) <= 30
     assert all(" to " in line for line in lines)
     assert "aria-label" in part[: part.index("</figure>")]

@@ -12,7 +12,16 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from gramercy.common.pictures import changes, clustered, graph, heat_map, shortened, small_heat_map
+from gramercy.common.notation import shortened_pair
+from gramercy.common.pictures import (
+    changes,
+    clustered,
+    graph,
+    heat_map,
+    shortened,
+    small_graphs,
+    small_heat_map,
+)
 
 Array = NDArray[np.float64]
 
@@ -163,3 +172,24 @@ def test_long_names_keep_their_ends() -> None:
     assert shortened(first) != shortened(second)
     assert len(shortened(first)) == 24
     assert shortened("short") == "short"
+
+
+@pytest.mark.parametrize("p", [8, 30])
+def test_graphs_of_several_tables_fit_side_by_side(p: int) -> None:
+    """Two of them on a wide page, one on a telephone; whole names are shown on hover."""
+    names = [f"a name of many characters, number {k:06}" for k in range(p)]
+    chain = 0.5 * (np.abs(np.subtract.outer(np.arange(p), np.arange(p))) == 1)
+    drawn = small_graphs("g", {"first": chain, "second": -chain}, names)
+    widths = [float(each) for each in re.findall(r'style="width: (\d+)px"', drawn)]
+    assert len(widths) == 2
+    assert max(widths) <= 360
+    assert all(f"<title>{name}</title>" in drawn for name in names)
+
+
+def test_both_names_of_a_pair_stay_recognisable() -> None:
+    first, second = "systolic blood pressure at visit 1", "fasting glucose in blood at visit 2"
+    label = shortened_pair(first, second)
+    assert len(label) <= 40
+    for part, name in zip(label.split(", "), (first, second), strict=True):
+        assert name.startswith(part.partition("…")[0])
+    assert shortened_pair("age", "income") == "age, income"
