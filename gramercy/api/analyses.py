@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from gramercy.api.frames import check_between
 from gramercy.api.habits import HABITS, estimator_name
 from gramercy.api.matrices import ReleaseMatrices
 from gramercy.common.similar_names import most_similar_first
@@ -252,8 +253,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         from gramercy.estimators.reliability import reliability
 
         self._needs_second_moment()
-        if not 0.5 < level < 1:
-            raise wordings.level_out_of_range()
+        check_between("level", level, 0.5, 1, usual=0.95)
         found = reliability(self.evidence, columns, reverse, level, self.id)
         return ReliabilityResult(*found, reverse, level)
 
