@@ -81,6 +81,8 @@ class ListedFacts(Model):
     kind: ReleaseKind
     release: Label
     published: str
+    # number of the ledger's last entry when it was charged: the order of the releases
+    charged: Annotated[int, Field(strict=True, ge=0)]
     mechanism: ListedMechanism
     normalisation: AnyNormalisation
     neighbours: Neighbours
@@ -113,6 +115,7 @@ class ListedFacts(Model):
             kind=manifest.kind,
             release=manifest.release,
             published=manifest.published,
+            charged=manifest.charged,
             mechanism=ListedMechanism(name=str(manifest.mechanism["name"])),
             normalisation=manifest.normalisation,
             neighbours=manifest.neighbours,

@@ -470,6 +470,14 @@ class ReleaseManifest(ReleaseSpec):
         return publications[self.kind]
 
     @property
+    def charged(self) -> int:
+        """Number of the ledger's last entry when it was charged; 0 without a ledger.
+
+        It is greater for later releases of a data set, also of other versions.
+        """
+        return self.ledger.seq if self.ledger is not None else 0
+
+    @property
     def releases_of_steps(self) -> dict[str, str]:
         """The releases of the steps of its series so far by their labels; empty without one."""
         if self.cumulative is None:

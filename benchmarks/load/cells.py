@@ -120,14 +120,14 @@ def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[
 
     def add(k: int) -> tuple[Run, Run]:
         """Add a release, which is not measured; and write its pages, which is."""
-        new = (dataset, f"new{k}", number + 1 + k)
+        new = (dataset, f"v{number + 1 + k}", number + 1 + k)
         return (
             lambda: synthetic.grow(plan, release, [new]),
-            lambda: write_site(Context.default(), (dataset, f"{new[1]}-r{new[2]}")),
+            lambda: write_site(Context.default(), (dataset, f"{new[1]}-r1")),
         )
 
     def open_release(address: str | Path = context.home.archive) -> object:
-        return gramercy.open(address)[f"{dataset}/v{number}-r{number}"]
+        return gramercy.open(address)[f"{dataset}/v{number}-r1"]
 
     def list_all() -> None:
         update = read_entries(context.archive, context.ledger)

@@ -69,11 +69,11 @@ def grow(plan: Plan, release: Path, names: list[tuple[str, str, int]]) -> None:
     key, text = steward_key(archive.parent / "keys"), (release / DESCRIPTOR).read_text()
     sealed = []
     for dataset, version, number in names:
-        folder = archive / dataset / f"{version}-r{number}" / "release"
+        folder = archive / dataset / f"{version}-r1" / "release"
         folder.mkdir(parents=True)
         for name in files:
             os.link(release / name, folder / name)
-        (folder / DESCRIPTOR).write_text(_described(text, dataset, version, number))
+        (folder / DESCRIPTOR).write_text(_described(text, dataset, version))
         digests = files | {DESCRIPTOR: file_digest(folder / DESCRIPTOR)}
         sums = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
         (folder / SUMS).write_bytes(sums)
@@ -90,12 +90,12 @@ def grow(plan: Plan, release: Path, names: list[tuple[str, str, int]]) -> None:
             totals[dataset] = before.plus(guarantee)
             identity = digest([dataset, version])
             entry = Entry.reserved(
-                contract, version, identity, number, guarantee, totals[dataset], plan.key
+                contract, version, identity, number, 1, guarantee, totals[dataset], plan.key
             )
             append(db, entry)
             for state in (ChargeState.DRAWN, ChargeState.SEALED, ChargeState.PUBLISHED):
                 facts = {"sha256": sha256} if state is ChargeState.SEALED else {}
-                append(db, Entry.marked(dataset, f"{version}-r{number}", state, facts))
+                append(db, Entry.marked(dataset, f"{version}-r1", state, facts))
     Context.default().record_head()
 
 
@@ -105,9 +105,9 @@ def names(datasets: int, releases: int) -> list[tuple[str, str, int]]:
     return [(f"d{dataset:03}", f"v{number}", number) for dataset, number in numbers]
 
 
-def _described(text: str, dataset: str, version: str, number: int) -> str:
+def _described(text: str, dataset: str, version: str) -> str:
     package = json.loads(text)
     package["version"] = package["dp"]["dataset"]["version"] = version
     package["dp"]["dataset"]["id"] = dataset
-    package["dp"]["release"] = f"{version}-r{number}"
+    package["dp"]["release"] = f"{version}-r1"
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"

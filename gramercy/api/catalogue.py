@@ -88,8 +88,7 @@ class Catalogue(Mapping[str, Release]):
         BundleError
             If it differs from what was sealed.
         """
-        names = self._names(dataset)
-        for name in reversed(names):
+        for name in reversed(self._contents.try_list(self._names(dataset))):
             if (release := Release(self._archive, *name)).withdrawn is None:
                 return release
         raise families.UNKNOWN_RELEASE(
@@ -184,7 +183,7 @@ class Catalogue(Mapping[str, Release]):
         return _table(each for each in self._contents.list_all() if each.matches(words))
 
     def _names(self, dataset: str) -> list[tuple[str, str]]:
-        """The names of the releases of a data set, oldest first; at least one."""
+        """The names of the releases of a data set; at least one."""
         if names := self._contents.names(dataset):
             return names
         releases = self._contents.names()

@@ -13,7 +13,6 @@ from rich.text import Text
 from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import DescribedRelease, describe_release
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal
 from gramercy.cli.options import (
     ArchiveLocation,
@@ -25,6 +24,7 @@ from gramercy.cli.options import (
     split_name,
     write_page,
 )
+from gramercy.common.natural_order import natural
 from gramercy.estimators.table_comparison import comparable
 from gramercy.pipeline.context import Context
 from gramercy.reports.release_comparison import change_facts, compare_releases
@@ -69,7 +69,7 @@ def compare(
     by entry. Otherwise their means, standard deviations and correlations are compared. Two sums of
     one cumulative series have rows in common: --last compares the last steps of each.
 
-    Example: gramercy compare clinic/2026-10-r1 clinic/2026-11-r2 --page change.html
+    Example: gramercy compare clinic/2026-10-r1 clinic/2026-11-r1 --page change.html
     """
     if page is not None:
         check_output_file("--page", page)
@@ -80,9 +80,9 @@ def compare(
         raise families.COMPARISON(
             "'{release}' cannot be compared with itself.", "Name two releases.", release=first.name
         )
-    names = [each.manifest.release for each in (first, second)]
-    if in_release_order(("", name) for name in names) != [("", name) for name in names]:
-        first, second = second, first
+    first, second = sorted(
+        (first, second), key=lambda each: (each.manifest.charged, natural(each.name))
+    )
     for release in (first, second):
         if release.withdrawn is not None:
             terminal.warn(wordings.release_withdrawn(release.name, release.withdrawn))

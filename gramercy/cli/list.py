@@ -9,7 +9,6 @@ from rich.text import Text
 
 from gramercy.archive.listing.contents import Contents, Listed, ListedRelease
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal
 from gramercy.cli.options import (
     ArchiveLocation,
@@ -63,7 +62,7 @@ def list_archive(
             others = sorted({name for name, _ in (*contents.names(), *published)})
             known = most_similar_first(dataset, others)
             raise wordings.unknown_name(contents.archive.location, dataset, known)
-        results = [contents.try_list(in_release_order(wanted))]
+        results = [contents.try_list(wanted)]
     listed = (_facts(store, *each) for part in results for each in part.items())
     if json:
         terminal.print_json_list(listed)

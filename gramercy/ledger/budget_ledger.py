@@ -196,10 +196,10 @@ class Ledger:
         with self._reading() as db:
             return list(journal.charges(db, dataset, *pending))
 
-    def releases(self, dataset: str) -> set[str]:
-        """Ids of all releases that were charged, in any state."""
+    def releases(self, dataset: str) -> list[str]:
+        """Ids of all releases that were charged, in any state, oldest first."""
         with self._reading() as db:
-            return set(db.scalars(select(entries.c.release).where(*journal.is_charge(dataset))))
+            return journal.releases(db, dataset)
 
     def sources(self) -> dict[str, set[str]]:
         """Normalised sources by data set, as its contracts declared them; see `ledger.entry`."""
@@ -330,12 +330,13 @@ class Ledger:
                 facts |= {} if charged.charges else {"registered": series.terms}
             statement = journal.statement(db, dataset, window)
             checks.check_budget(dataset, statement, due)
-            number = 1 + journal.charge_count(db, dataset)
+            turn = 1 + journal.charge_count(db, dataset)
+            number = 1 + journal.charge_count_of_version(db, dataset, version)
             total = statement.charged.plus(due)
             # An entry states a guarantee of more than 0: that of the series which includes it.
             stated = guarantee if due == INCLUDED else due
             entry = Entry.reserved(
-                contract, version, request, number, stated, total, fingerprint, facts
+                contract, version, request, turn, number, stated, total, fingerprint, facts
             )
             return Charge.of([append(db, entry)])
 

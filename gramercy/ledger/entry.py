@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -109,20 +110,23 @@ class Entry:
         contract: Contract,
         version: str,
         request: str,
+        turn: int,
         number: int,
         guarantee: Guarantee,
         total: Total,
         fingerprint: str,
         series: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """A charge: the data set's charge of this `number`, and the `total` including it.
+        """A charge: the `turn` of it in the data set, the `total` including it, and the `number`.
+
+        The `number` counts the charges of its version: see `numbering`.
 
         `series`: the facts of a step. If the charge of its series includes it, `guarantee` is that
         of the series.
         """
         facts: dict[str, Any] = {
             "version": version,
-            "turn": number,
+            "turn": turn,
             "total": str(total),
             "fingerprint": fingerprint,
             "source": normalised_source(contract.source),
@@ -251,6 +255,14 @@ class Entry:
             entry=self.seq,
             subject=self.subject,
         )
+
+
+def numbering(version: str) -> str:
+    """Charges of versions with the same numbering are counted together, for the ids of releases.
+
+    Ids then differ also on disks that ignore case, and in links, which have letters and digits.
+    """
+    return re.sub(r"[^a-z0-9]+", "-", version.lower())
 
 
 _SERIES = {"registered"} | {each.name for each in fields(SeriesStep)}

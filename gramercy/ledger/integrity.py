@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,7 @@ from gramercy.ledger.entry import (
     LEDGER_KINDS,
     RELEASE_KINDS,
     Entry,
+    numbering,
 )
 from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
@@ -53,6 +55,7 @@ class _Dataset:
     rule: Filter
     rows: int
     charge_count: int = 0
+    charged: Counter[str] = field(default_factory=Counter)  # by the numbering of versions
     totals: dict[str, Total] = field(default_factory=dict)
     # Charges since the last change of the budget, with the total after each, by window.
     since: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)
@@ -218,7 +221,9 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
             "Entry {entry} is charged to the period '{window}', but its version is of "
             "another period."
         )(entry.seq, window)
-    if entry.release != f"{version}-r{dataset.charge_count}" or entry.release in dataset.states:
+    dataset.charged[numbering(version)] += 1
+    name = f"{version}-r{dataset.charged[numbering(version)]}"
+    if entry.release != name or entry.release in dataset.states:
         yield _changed("Entry {entry} charges a release whose number is out of sequence.")(
             entry.seq
         )

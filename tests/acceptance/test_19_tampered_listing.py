@@ -46,7 +46,7 @@ PAGES = (
     "glossary.html",
     "toy/index.html",
     "toy/v1-r1/index.html",
-    "toy/v2-r2/index.html",
+    "toy/v2-r1/index.html",
     "ward/index.html",
     "ward/v1-r1/index.html",
 )
@@ -236,7 +236,7 @@ def at(name: str, change: Callable[[Path], None]) -> Callable[[Path], None]:
     return lambda root: change(root / name)
 
 
-TOY, WARD = "toy/v2-r2", "ward/v1-r1"
+TOY, WARD = "toy/v2-r1", "ward/v1-r1"
 # How a file is changed. In the reduced run some changes of some pages alone, so that every page and
 # every change occurs; and every change of all pages, each of which the audit has to name.
 CHANGES = (deleted, emptied, truncated, edited, extended, linked)
@@ -251,7 +251,7 @@ TAMPERS: dict[str, tuple[Callable[[Path], None], str | None]] = {
         )
         for change, name in ALONE
     },
-    "swapped pages of releases": (swapped("toy/v1-r1/index.html", "toy/v2-r2/index.html"), TOY),
+    "swapped pages of releases": (swapped("toy/v1-r1/index.html", "toy/v2-r1/index.html"), TOY),
     "swapped pages of data sets": (swapped("toy/index.html", "ward/index.html"), TOY),
     "swapped index and glossary": (swapped("index.html", "glossary.html"), TOY),
     **{
@@ -263,7 +263,7 @@ TAMPERS: dict[str, tuple[Callable[[Path], None], str | None]] = {
     "enlarged page": (at("toy/index.html", enlarged), TOY),
     "added page of data sets": (added("datasets-2.html"), None),
     "added page of releases": (added("toy/releases-1.html"), None),
-    "added page of no release": (added("toy/v9-r9/index.html"), None),
+    "added page of no release": (added("toy/v9-r1/index.html"), None),
     "added page of no data set": (added("poll/index.html"), None),
     "added other page": (added("toy/other.html"), None),
     **{

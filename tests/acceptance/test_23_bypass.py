@@ -166,7 +166,7 @@ SAME: list[dict[str, Any]] = [
     {"normalisation": {"kind": "unit"}},
     {"mechanism": MECHANISM | {"calibration": "exact", "arithmetic": "exact", "epsilon": 1}},
     {"new_charge": "v1-r1"},
-    {"new_charge": "v9-r9"},
+    {"new_charge": "v9-r1"},
 ]
 
 

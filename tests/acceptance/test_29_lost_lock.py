@@ -120,7 +120,7 @@ def check_outcome(states: dict[str, str], releases_drawn: int, draws: list[objec
     charges = ledger.charges("toy")
     assert {c.release: c.state for c in charges} == states
     published = [c for c in charges if c.state == "published"]
-    assert archive.releases() == [("toy", c.release) for c in published]
+    assert archive.releases() == sorted(("toy", c.release) for c in published)
     assert [check(archive.release("toy", c.release)) for c in published] == [
         c.sha256 for c in published
     ]
@@ -167,8 +167,7 @@ def test_lock_lost_at_every_step(
     answer(first)
     assert reached
     if version == "v2":
-        early = step == "before the charge"
-        assert answers == (["v2-r1", "v1-r2"] if early else ["v2-r2", "v1-r1"])
+        assert answers == ["v2-r1", "v1-r1"]
         check_outcome(dict.fromkeys(answers, "published"), 2, draws)
     elif step in CLOSED:
         assert answers == ["spent"] * 2
@@ -210,7 +209,7 @@ def test_lock_lost_with_a_remote_archive(
         monkeypatch.setattr(UrlStore, "ensure", signing)
     answers.append(run_release(first))
     assert reached
-    assert answers == (["v1-r1", "v1-r1"] if version == "v1" else ["v2-r2", "v1-r1"])
+    assert answers == (["v1-r1", "v1-r1"] if version == "v1" else ["v2-r1", "v1-r1"])
     check_outcome(dict.fromkeys(answers, "published"), len(set(answers)), draws)
 
 

@@ -86,11 +86,11 @@ def rewritten_with_anchor_of_another_key(home: Home) -> None:
 def rewritten_with_an_older_anchor(home: Home) -> None:
     """The attacker has kept a signed anchor of the entry before the changed one."""
     ledger = Ledger.of(home)
-    before, *_ = (each for each in ledger.entries() if each.release == "v2-r2")
+    before, *_ = (each for each in ledger.entries() if each.release == "v2-r1")
     remove_anchors(home)
     kept = Anchor(ledger=ledger.head().ledger, seq=before.seq - 1, hash=before.previous)
     write_anchor(FolderStore(home.archive), kept, home.keys)
-    rewrite(ledger, cheaper("v2-r2"))
+    rewrite(ledger, cheaper("v2-r1"))
 
 
 def without_last_entries(home: Home) -> None:
@@ -183,7 +183,7 @@ def test_edit_of_all_times_is_one_problem(
 def test_releases_are_refused_on_a_rewritten_ledger(published: Home, tmp_path: Path) -> None:
     """Even if the attacker has an older signed anchor: the newest release states a later head."""
     rewritten_with_an_older_anchor(published)
-    with raises(families.UNTRUSTED, witness="toy/v2-r2"):
+    with raises(families.UNTRUSTED, witness="toy/v2-r1"):
         run_release(write_request(tmp_path, request={"version": "v3"}))
     assert len(Ledger.of(published).charges("toy")) == 2
 
@@ -213,7 +213,7 @@ def test_witness_remembers_what_ledger_and_archive_forgot(
     kept = tmp_path / "kept"
     shutil.copytree(home, kept)
     run_release(write_request(tmp_path, request={"version": "v2"}))
-    update_listing(Context.default(), "toy", "v2-r2")
+    update_listing(Context.default(), "toy", "v2-r1")
     assert make_audit(Context(of_home)).anchors == {"archive": 1, "releases": 2, "witness": 2}
     assert found(of_home, capsys) == set()
     _restore(of_home, kept)

@@ -38,9 +38,9 @@ def test_release_and_audit_with_remote_stores(
     request = write_request(tmp_path)
     run_pipeline(request)
     assert run_release(request) == "v1-r1"
-    assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"
-    withdraw(Context.default(), "toy", "v2-r2", "wrong file")
-    update_listing(Context.default(), "toy", "v2-r2")
+    assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r1"
+    withdraw(Context.default(), "toy", "v2-r1", "wrong file")
+    update_listing(Context.default(), "toy", "v2-r1")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert audit.archive == archive_of(Home.default()).location
@@ -53,7 +53,7 @@ def test_release_and_audit_with_remote_stores(
     assert release.denoised.shape == (3, 3)
     assert len(release.estimates) == 2
     with pytest.warns(gramercy.WithdrawnRelease):
-        assert gramercy.open(archive_url)["toy/v2-r2"].withdrawn == "wrong file"
+        assert gramercy.open(archive_url)["toy/v2-r1"].withdrawn == "wrong file"
 
 
 def test_release_signed_by_an_untrusted_key_is_refused(

@@ -127,12 +127,12 @@ def test_commands_that_read_need_no_extra(archive: Path, tmp_path: Path) -> None
         ["verify", "--json"],
         ["show", "toy/v1-r1"],
         ["mechanisms"],
-        ["compare", "toy/v1-r1", "toy/v2-r2", "--json"],
+        ["compare", "toy/v1-r1", "toy/v2-r1", "--json"],
         home=tmp_path,
     )
     assert [code for code, _, _ in done] == [0] * 5, done
     listed, verified = (json.loads(out) for _, out, _ in done[:2])
-    assert [each["release"] for each in listed] == ["toy/v1-r1", "toy/v2-r2"]
+    assert [each["release"] for each in listed] == ["toy/v1-r1", "toy/v2-r1"]
     for release in verified:
         assert len(release["checks"]) > 10
         assert any("graphical-lasso" in check for check in release["checks"])
@@ -153,7 +153,7 @@ def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> 
         ["budget"],
         ["serve", request],
         ["estimate", "toy/v1-r1"],
-        ["compare", "toy/v1-r1", "toy/v2-r2", "--page", str(tmp_path / "change.html")],
+        ["compare", "toy/v1-r1", "toy/v2-r1", "--page", str(tmp_path / "change.html")],
         ["site"],
         ["audit"],
     )

@@ -130,7 +130,7 @@ def test_runs_of_a_series(run: Runs, home: Path) -> None:
     assert bundle_bytes(home / "archive" / first / "release") == sealed
     # The run of December was missed, and that of January is the last of the window.
     names = run(at(2027, 2, 5))
-    assert names == ["toy/2026-Q4-11-r2", "toy/2026-Q4-12-r3", "toy/2027-Q1-01-r4"]
+    assert names == ["toy/2026-Q4-11-r1", "toy/2026-Q4-12-r1", "toy/2027-Q1-01-r1"]
     assert run(at(2027, 2, 5)) == names[-1:]
     ledger = Ledger(home / "ledger.sqlite")
     assert {each.window for each in ledger.charges("toy")} == {"2026-Q4", "2027-Q1"}
@@ -151,7 +151,7 @@ def test_pages_of_all_steps_are_written_once(
     monkeypatch.setattr(steps, "catalogue", counted)
     names = run(at(2026, 12, 5))
     assert len(names) == 2
-    assert written == ["2026-Q4-11-r2"]
+    assert written == ["2026-Q4-11-r1"]
     assert all((home / "archive" / name / "index.html").is_file() for name in names)
 
 
@@ -185,7 +185,7 @@ def test_next_command_reports_on_steps_of_a_run_that_was_interrupted(
     assert (code, done["problems"], done["earlier_steps"]) == (0, [], [])
     assert len(re.findall("✓.* estimate", err)) == 3  # once for every step
     archive = Context.default().archive
-    for name in ("2026-Q1-01-r1", "2026-Q1-02-r2", "2026-Q1-03-r3"):
+    for name in ("2026-Q1-01-r1", "2026-Q1-02-r1", "2026-Q1-03-r1"):
         assert len(archive.estimates("toy", name)) == 1
         (report,) = archive.reports("toy", name)
         assert report in (home / "archive/toy" / name / "index.html").read_text()
@@ -207,6 +207,6 @@ def test_spent_step_blocks_later_ones_of_its_window(
     for moment in (at(2026, 12, 5), at(2027, 1, 5)):
         with raises(families.SPENT):
             run(moment)
-    assert run(at(2027, 2, 5)) == ["toy/2027-Q1-01-r3"]  # of the next window
+    assert run(at(2027, 2, 5)) == ["toy/2027-Q1-01-r1"]  # of the next window
     states = [each.state for each in Ledger(home / "ledger.sqlite").charges("toy")]
     assert states == [ChargeState.PUBLISHED, ChargeState.SPENT, ChargeState.PUBLISHED]

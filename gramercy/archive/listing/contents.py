@@ -9,7 +9,7 @@ opened afterwards is verified, and compared with the digest in the listing.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from gramercy.archive.listing.signed_listing import (
     read_root,
 )
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.layout import LISTING_FILE, in_release_order
+from gramercy.archive.store.layout import LISTING_FILE, Name, in_release_order
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListedFacts, ListingEntry, ListingRoot
@@ -108,7 +108,6 @@ def _last_step(releases: Sequence[ListedRelease], newest: ListedRelease) -> List
 _ATTEMPTS = 3
 _THREADS = 8
 
-Name = tuple[str, str]
 Entries = dict[Name, ListingEntry]
 Listed = dict[Name, ListedRelease | GramercyError]
 _ReadPart = Callable[[Archive, str, str], tuple[ListingEntry, ...]]
@@ -131,13 +130,14 @@ class Contents:
     def names(self, dataset: str | None = None) -> list[Name]:
         """(dataset, release id) of all releases, or of those of one data set.
 
-        Oldest first in each data set.
+        Oldest first in each data set; those that are not listed are last, by their ids.
         """
         listed = self._entries(dataset)
-        return in_release_order({*(listed or {}), *self._searched(listed, dataset)})
+        found = {*(listed or {}), *self._searched(listed, dataset)}
+        return in_release_order(found, _charged(listed or {}))
 
     def list_all(self, names: Iterable[Name] | None = None) -> list[ListedRelease]:
-        """These releases, or all, in the order of publication; raises as `try_list`."""
+        """These releases, or all, as `try_list` does; raises what keeps one from being shown."""
         results = self.try_list().values() if names is None else self.try_list(names).values()
         releases = []
         for result in results:
@@ -147,14 +147,17 @@ class Contents:
         return releases
 
     def try_list(self, names: Iterable[Name] | None = None, *, also: Iterable[Name] = ()) -> Listed:
-        """What lists show of releases, or why it cannot be shown, by name."""
-        wanted = None if names is None else list(names)
+        """What lists show of releases, or why it cannot be shown, by name.
+
+        In each data set in the order of publication; last are those of which it is not known.
+        """
+        wanted = None if names is None else set(names)
         datasets = {dataset for dataset, _ in wanted or ()}
         dataset = datasets.pop() if len(datasets) == 1 else None
         entries = self._entries(dataset)
         searched = set(self._searched(entries, dataset))
         if wanted is None:
-            wanted = in_release_order({*(entries or {}), *searched, *also})
+            wanted = {*(entries or {}), *searched, *also}
         return self._results(wanted, entries or {}, searched)
 
     def list_in_turn(self, also: Iterable[Name] = ()) -> Iterator[Listed]:
@@ -173,16 +176,17 @@ class Contents:
                 names = set(self._searched(None, dataset))
             else:
                 names = searched.get(dataset, set())
-            wanted = in_release_order({*(entries or {}), *names, *expected.get(dataset, ())})
+            wanted = {*(entries or {}), *names, *expected.get(dataset, ())}
             yield self._results(wanted, entries or {}, names)
 
     def _results(
-        self, wanted: Sequence[Name], listed: Entries, searched: Collection[Name]
+        self, wanted: Collection[Name], listed: Entries, searched: Collection[Name]
     ) -> Listed:
         """What lists show of these releases, where they are listed or were found."""
         described = self._described([name for name in wanted if name not in listed])
+        releases = {k: each for k, each in described.items() if isinstance(each, ListedRelease)}
         results: Listed = {}
-        for name in wanted:
+        for name in in_release_order(wanted, _charged(listed) | _charged(releases)):
             entry = listed.get(name)
             if entry is None:
                 results[name] = described[name]
@@ -292,6 +296,10 @@ class Contents:
 def _without_names(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry, ...]:
     """The releases in a part, without the names of their columns."""
     return load_part(archive, dataset, digest).releases
+
+
+def _charged(releases: Mapping[Name, ListedRelease | ListingEntry]) -> dict[Name, int]:
+    return {name: each.facts.charged for name, each in releases.items()}
 
 
 def _by_dataset(names: Iterable[Name]) -> dict[str, set[Name]]:

@@ -145,10 +145,10 @@ class Archive:
     def releases(self, dataset: str | None = None) -> list[tuple[str, str]]:
         """(dataset, release id) of every committed release, or of those of one data set.
 
-        Oldest first in each data set; found as `bundles` are.
+        In the natural order of their ids; found as `bundles` are.
         """
         found = self.store.bundles(dataset, kind="release")
-        return in_release_order((each[0], each[1]) for each in found)
+        return in_release_order(((each[0], each[1]) for each in found), {})
 
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates that were committed for a release."""

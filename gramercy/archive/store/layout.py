@@ -8,10 +8,12 @@ the catalogue, whose digests it holds.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gramercy.common.natural_order import Natural, natural
 from gramercy.schemas import families
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
@@ -29,7 +31,8 @@ _PAGE = re.compile(
 )
 # Path components of a bundle, by kind.
 DEPTH = {"release": 3, "withdrawn": 3, "estimates": 4, "reports": 4}
-_MOST_DIGITS = 20  # digits of the longest counter that Gramercy writes in a release id
+
+Name = tuple[str, str]  # data set, release id
 
 
 def bundle_path(root: Path, *names: str) -> Path:
@@ -90,12 +93,14 @@ def older_page(dataset: str, number: int) -> str:
     return f"{dataset}/releases-{number}.html"
 
 
-def in_release_order(releases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Releases by data set, then by the counter in their ids: VERSION-r2 before VERSION-r10."""
+def in_release_order(releases: Iterable[Name], charged: Mapping[Name, int]) -> list[Name]:
+    """Releases by data set, and in each as they were charged; those that are not known last.
 
-    def key(release: tuple[str, str]) -> tuple[str, int, str]:
-        counter = release[1].rpartition("-r")[2]
-        number = int(counter) if counter.isdecimal() and len(counter) < _MOST_DIGITS else 0
-        return release[0], number, release[1]
+    `charged`: see `ReleaseManifest.charged`. Releases of which it says nothing, or the same, are in
+    the natural order of their ids: v2-r1 before v10-r1.
+    """
+
+    def key(release: Name) -> tuple[str, float, Natural]:
+        return release[0], charged.get(release, math.inf), natural(release[1])
 
     return sorted(releases, key=key)

@@ -553,33 +553,33 @@ class _Entries:
             for release, bundles in present.items()
             if ("release",) in bundles and (self._changed is None or release not in self._known)
         ]
-        described: dict[str, ListingEntry | None] = {}
+        found = dict(self._known)
         for (_, release), result in zip(unread, try_describe(self._archive, unread), strict=True):
             self._on_release(f"{self._dataset}/{release}")
-            described[release] = self._described(release, result)
-        names = in_release_order((self._dataset, name) for name in {*present, *self._known})
-        for _, release in names:
-            entry = described.get(release, self._known.get(release))
-            if entry is not None:
-                attached = present.get(release, ())
-                name = entry.facts.dataset.id, entry.facts.release
-                changes: dict[str, object] = {}
-                if ("withdrawn",) in attached and entry.withdrawn is None:
-                    with suppress(Invalid):
-                        changes["withdrawn"] = _withdrawal(describe_release(self._archive, *name))
-                for kind, manifest in _KINDS.items():
-                    listed = dict(getattr(entry, kind))
-                    for own, *rest in attached:
-                        for each in rest if own == kind else ():
-                            # An estimate that was lost may have been made again, by newer software.
-                            is_read = each not in listed or self._changed in {None, name[1]}
-                            if is_read and (digest := self._digest(entry, kind, each, manifest)):
-                                listed[each] = digest
-                    changes[kind] = listed
-                made = entry.model_copy(update=changes)
-                if made.page is None or made != self._known.get(release):
-                    self.changed.add(release)
-                yield made
+            if (entry := self._described(release, result)) is not None:
+                found[release] = entry
+        charged = {(self._dataset, key): entry.facts.charged for key, entry in found.items()}
+        for _, release in in_release_order(charged, charged):
+            entry = found[release]
+            attached = present.get(release, ())
+            name = entry.facts.dataset.id, entry.facts.release
+            changes: dict[str, object] = {}
+            if ("withdrawn",) in attached and entry.withdrawn is None:
+                with suppress(Invalid):
+                    changes["withdrawn"] = _withdrawal(describe_release(self._archive, *name))
+            for kind, manifest in _KINDS.items():
+                listed = dict(getattr(entry, kind))
+                for own, *rest in attached:
+                    for each in rest if own == kind else ():
+                        # An estimate that was lost may have been made again, by newer software.
+                        is_read = each not in listed or self._changed in {None, name[1]}
+                        if is_read and (digest := self._digest(entry, kind, each, manifest)):
+                            listed[each] = digest
+                changes[kind] = listed
+            made = entry.model_copy(update=changes)
+            if made.page is None or made != self._known.get(release):
+                self.changed.add(release)
+            yield made
 
     def _described(
         self, release: str, result: DescribedRelease | GramercyError

@@ -21,6 +21,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, describe_releas
 from gramercy.archive.bundles.encoded_file import Encoded
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
+from gramercy.common.natural_order import natural
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
@@ -806,7 +807,7 @@ def resolve_columns(contract: Contract, names: Iterable[str]) -> dict[str, tuple
             raise _matches_nothing("exclude", name, known)
     patterns = [name for name in contract.columns if ANY in name and name not in known]
     declared = contract.columns.keys() - set(patterns)
-    free = sorted(known - declared - set(_left_out(contract, known)), key=_natural)
+    free = sorted(known - declared - set(_left_out(contract, known)), key=natural)
     matched = _matches(patterns, free)
     for pattern, columns in matched.items():
         if not columns and pattern != ANY:
@@ -852,14 +853,8 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: compiled.fullmatch(name) is not None
 
 
-def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """A key that sorts lab_2 before lab_10."""
-    parts = [part.lstrip("0") for part in re.split(r"([0-9]+)", name)]
-    return [(len(part) if k % 2 else 0, part) for k, part in enumerate(parts)], name
-
-
 def _matches_nothing(key: str, name: str, known: Iterable[str]) -> InvalidValue:
-    similar = most_similar_first(name.replace(ANY, ""), sorted(known, key=_natural))
+    similar = most_similar_first(name.replace(ANY, ""), sorted(known, key=natural))
     return _at(
         key,
         families.COLUMNS(

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from gramercy.archive.bundles.bundle_kinds import describe_release
+from gramercy.ledger.entry import numbering
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, shares_of_released_constants
 from gramercy.schemas import families, wordings
@@ -43,8 +44,9 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
     for charge in charges:
         if charge.is_published and _has_constants_for(context, plan, scaling, charge.release):
             return Series(charge.release, is_published=True, saved=saved)
-    planned = f"{plan.request.version}-r{len(charges) + 1}"
-    return Series(planned, is_published=False, saved=saved)
+    version = plan.request.version
+    number = 1 + sum(numbering(each.version) == numbering(version) for each in charges)
+    return Series(f"{version}-r{number}", is_published=False, saved=saved)
 
 
 def _is_repeated(plan: Plan) -> bool:

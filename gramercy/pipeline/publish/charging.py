@@ -115,21 +115,22 @@ class LockedRequest:
 
     def check_ledger_is_complete(self) -> None:
         """Refuse a ledger that lacks releases of the archive, or differs from the newest."""
-        published = [name for _, name in self.archive.releases(self.dataset)]
+        published = {name for _, name in self.archive.releases(self.dataset)}
         # The ledger is read last, because a charge is entered before its bundle appears.
         charged = self.ledger.releases(self.dataset)
-        missing = [name for name in published if name not in charged]
-        if missing:
+        if missing := published.difference(charged):
             raise families.UNTRUSTED(
                 "The archive has '{release}', but the ledger does not: the ledger is older than "
                 "the archive.",
                 "Restore the ledger that belongs to the archive: missing charges are still spent.",
-                release=f"{self.dataset}/{missing[0]}",
+                release=f"{self.dataset}/{min(missing)}",
             )
-        newest = self.archive.metadata_path(self.dataset, published[-1]) if published else None
-        facts = read_release_manifest(newest).ledger if newest else None
-        if facts is not None:
-            self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{published[-1]}")
+        newest = [name for name in charged if name in published][-1:]
+        for name in newest:
+            place = self.archive.metadata_path(self.dataset, name)
+            facts = read_release_manifest(place).ledger if place else None
+            if facts is not None:
+                self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{name}")
 
     def check_space(self) -> None:
         """Refuse to charge if the release may not fit on a disk."""

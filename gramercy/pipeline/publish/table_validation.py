@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gramercy.archive.listing.contents import Contents
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, utc_now
 from gramercy.pipeline.publish.internal_record import read_record, record_run, update_record
@@ -54,7 +55,7 @@ def changes_since_last_version(
 
     `release`: the release to which the facts belong; empty if none does yet.
     """
-    for _, name in reversed(context.archive.releases(dataset)):
+    for _, name in reversed(Contents(context.archive).names(dataset)):
         record = read_record(context.home, dataset, name) if name != release else {}
         if record.get("types"):
             old, new = record["levels"], facts["levels"]

@@ -29,7 +29,7 @@ from tests.acceptance.hostile.parquet_builder import (
     parquet_of,
 )
 
-RELEASE, ROWS, NOTICE = "toy/v1-r1/release", "toy/v2-r2/release", "toy/v2-r2/withdrawn"
+RELEASE, ROWS, NOTICE = "toy/v1-r1/release", "toy/v2-r1/release", "toy/v2-r1/withdrawn"
 ESTIMATE = "toy/v1-r1/estimates/*"
 ESCAPES = "T\x1b]0;owned\x07\x1b[2J\x9b2K\rx\x08"
 HIDING = "T\u202ex\u2028y\u200bz\u2066w\ufeff"

@@ -61,7 +61,7 @@ SERIES = [
     Variant("later step", MONTHLY | _SECOND, TERMS, ((_FIRST, None),)),
     Variant(
         "redraw",
-        MONTHLY | _SECOND | {"new_charge": f"{STEPS[1]}-r2"},
+        MONTHLY | _SECOND | {"new_charge": f"{STEPS[1]}-r1"},
         TERMS,
         ((_FIRST, None), (_SECOND, ("after draw", 1))),
     ),

@@ -106,7 +106,9 @@ class DatasetModel:
         return release
 
     def next_release(self, plan: Plan) -> str:
-        return f"{plan.request.version}-r{len(self.attempts) + 1}"
+        version = plan.request.version
+        number = 1 + sum(name.rpartition("-r")[0] == version for name in self.attempts)
+        return f"{version}-r{number}"
 
     def states(self) -> dict[str, str]:
         return {name: each.state for name, each in self.attempts.items()}

@@ -271,14 +271,14 @@ def test_genuine_bundle_in_the_wrong_place_is_refused(tmp_path: Path, home: Path
     run_pipeline(write_request(tmp_path, request={"version": "v2"}))
     toy = home / "archive/toy"
     shutil.rmtree(root / "release")
-    shutil.copytree(toy / "v2-r2/release", root / "release")
+    shutil.copytree(toy / "v2-r1/release", root / "release")
     with raises(families.DESCRIPTION, release="toy/v1-r1"):
         gramercy.open(home / "archive")["toy/v1-r1"]
     for kind in ("estimates", "reports"):
-        shutil.rmtree(toy / "v2-r2" / kind)
-        shutil.copytree(root / kind, toy / "v2-r2" / kind)
-    release = gramercy.open(home / "archive")["toy/v2-r2"]
-    with raises(families.DESCRIPTION, release="toy/v2-r2"):
+        shutil.rmtree(toy / "v2-r1" / kind)
+        shutil.copytree(root / kind, toy / "v2-r1" / kind)
+    release = gramercy.open(home / "archive")["toy/v2-r1"]
+    with raises(families.DESCRIPTION, release="toy/v2-r1"):
         _ = release.estimates
     assert release.report is None
 

@@ -13,7 +13,7 @@ from gramercy.cli.commands import COMMANDS
 from gramercy.schemas.families import catalogue
 from tests.support.factories import run_command
 
-RELEASES = ("clinic/v1-r1", "clinic/v2-r2", "survey/v1-r1")
+RELEASES = ("clinic/v1-r1", "clinic/v2-r1", "survey/v1-r1")
 
 
 @pytest.fixture

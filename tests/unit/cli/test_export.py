@@ -263,7 +263,7 @@ def test_catalogue_is_exported_as_a_data_package(
         run_release(
             write_request(tmp_path, request={"version": version}, title='A "toy", of course')
         )
-    withdraw(Context.default(), "toy", "V.2-r2", "a column was shifted")
+    withdraw(Context.default(), "toy", "V.2-r1", "a column was shifted")
     ledger = Ledger.of(any_home)
     failed = ledger.charge(
         contract(title='A "toy", of course'), "v3", "request", Guarantee(0.1, 2e-7), "of the files"
@@ -278,7 +278,7 @@ def test_catalogue_is_exported_as_a_data_package(
 
     withdrawn_release, published_release = rows(folder / "releases.csv")
     keys = ("release", "state", "reason")
-    expected = ["toy/V.2-r2", "withdrawn", "a column was shifted"]
+    expected = ["toy/V.2-r1", "withdrawn", "a column was shifted"]
     assert [withdrawn_release[key] for key in keys] == expected
     assert [published_release[key] for key in keys] == ["toy/v1-r1", "published", ""]
     assert published_release["withdrawn"] == ""
@@ -290,7 +290,7 @@ def test_catalogue_is_exported_as_a_data_package(
     assert published_release["sha256"] == read_release(release.path).sha256
     budgets = rows(folder / "budgets.csv")
     assert [each["what"] for each in budgets] == ["registered", *["charged"] * 3, "lowered"]
-    assert [each["release"] for each in budgets[1:4]] == ["toy/v1-r1", "toy/V.2-r2", "toy/v3-r3"]
+    assert [each["release"] for each in budgets[1:4]] == ["toy/v1-r1", "toy/V.2-r1", "toy/v3-r1"]
     assert budgets[3]["state"] == "spent"
     assert float(budgets[2]["spent_epsilon"]) > float(budgets[1]["spent_epsilon"]) > 0
     assert budgets[-1]["spent_epsilon"] == "INF"
@@ -317,7 +317,7 @@ def test_catalogue_is_exported_as_a_data_package(
     assert croissant["datePublished"] == release.manifest.published
     statements = croissant["rai:personalSensitiveInformation"]
     assert f"toy/v1-r1: {release.manifest.card['statement']}" in statements
-    assert "toy/V.2-r2 is withdrawn: a column was shifted" in croissant["rai:dataLimitations"]
+    assert "toy/V.2-r1 is withdrawn: a column was shifted" in croissant["rai:dataLimitations"]
 
     twice, again = tmp_path / "twice", tmp_path / "again"
     run_json("export", "--package", twice, capsys=capsys)

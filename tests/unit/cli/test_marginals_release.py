@@ -111,10 +111,10 @@ def test_pages_show_marginals(release: str, tmp_path: Path, home: Path) -> None:
         assert text.count("<h2>Marginals</h2>") == 1
         assert "<h2>The matrix</h2>" not in text
         assert "weight" in text
-    matrix = (home / "archive/toy/v2-r2/index.html").read_text(encoding="utf-8")
+    matrix = (home / "archive/toy/v2-r1/index.html").read_text(encoding="utf-8")
     assert "<h2>The matrix</h2>" in matrix
     assert "<h2>Marginals</h2>" not in matrix
-    assert "of release v1-r1" in make_report(Context.default(), "toy", "v2-r2", []).page
+    assert "of release v1-r1" in make_report(Context.default(), "toy", "v2-r1", []).page
 
 
 def write_and_seal(place: Path, facts: ReleaseManifest) -> None:

@@ -98,12 +98,12 @@ def test_plan_of_a_step_that_is_drawn_again_shows_what_that_adds(
     published = run_json("plan", request, capsys=capsys)["cumulative"]
     assert (published["included"], published["again"]) == (True, False)
     assert (
-        run_command("withdraw", "toy/2026-Q1-02-r2", "--reason", "late", "--yes", capsys=capsys)[0]
+        run_command("withdraw", "toy/2026-Q1-02-r1", "--reason", "late", "--yes", capsys=capsys)[0]
         == 0
     )
     err = run_command("release", request, "--yes", capsys=capsys)[2]
     assert "--period 2026-Q1-02 --new-charge" in " ".join(err.split())
-    plan = make_plan(Context.default(), read_request(request)).with_new_charge("2026-Q1-02-r2")
+    plan = make_plan(Context.default(), read_request(request)).with_new_charge("2026-Q1-02-r1")
     preview = preview_budget(Context.default(), plan)
     step = plan_facts(plan, preview)["cumulative"]
     assert (step["included"], step["again"]) == (False, True)

@@ -65,12 +65,12 @@ def seq(journal: list[Entry], release: str, kind: str = "reserved") -> int:
 
 RELEASES = (
     "2026-W01-r1",
+    "2026-W02-r1",
+    "2026-W03-r1",
+    "2026-W03-r2",
+    "2026-W04-r1",
     "2026-W02-r2",
-    "2026-W03-r3",
-    "2026-W03-r4",
-    "2026-W04-r5",
-    "2026-W02-r6",
-    "2026-W05-r7",
+    "2026-W05-r1",
 )
 
 

@@ -54,10 +54,15 @@ def charged(
     total: Total | None = None,
     version: str = "v",
     terms: Contract = TERMS,
+    turn: int | None = None,
 ) -> Entry:
-    """A charge; its total is that of `number` equal charges, unless stated."""
+    """A charge, of one version unless a `turn` is given.
+
+    Its total is that of `number` equal charges, unless stated.
+    """
+    turn = turn or number
     stated = total or NO_CHARGES.plus(guarantee, number)
-    return Entry.reserved(terms, version, f"r{number}", number, guarantee, stated, "")
+    return Entry.reserved(terms, version, f"r{turn}", turn, number, guarantee, stated, "")
 
 
 def marked(state: str, release: str = "v-r1") -> Entry:
@@ -280,8 +285,8 @@ def test_periods_are_overspent_separately() -> None:
     opened, most = (OPENED, Entry.registered(MONTHLY)), Guarantee(TENTH.mu * 9)
     alone = NO_CHARGES.plus(most)
     november = charged(1, most, version="2026-11", terms=MONTHLY)
-    december = charged(2, most, alone, version="2026-12", terms=MONTHLY)
-    again = charged(3, most, alone.plus(most), version="2026-11.b", terms=MONTHLY)
+    december = charged(1, most, alone, version="2026-12", terms=MONTHLY, turn=2)
+    again = charged(1, most, alone.plus(most), "2026-11.b", MONTHLY, 3)
     assert found(chained(*opened, november, december)) == []
     overspent = found(chained(*opened, november, december, again))
     assert overspent == [(5, like(families.ENTRY, entry=5))]

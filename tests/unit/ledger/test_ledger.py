@@ -39,11 +39,11 @@ def publish(ledger: Ledger, release: str) -> None:
 
 def test_charges_persist_across_connections(database: Path | str) -> None:
     assert charge(Ledger(database), "v1") == "v1-r1"
-    assert charge(Ledger(database), "v2") == "v2-r2"
+    assert charge(Ledger(database), "v2") == "v2-r1"
     ledger = Ledger(database)
     assert [(c.release, c.state, c.guarantee) for c in ledger.charges("toy")] == [
         ("v1-r1", "reserved", TENTH),
-        ("v2-r2", "reserved", TENTH),
+        ("v2-r1", "reserved", TENTH),
     ]
     statement = ledger.statement("toy")
     assert statement.total.mu == pytest.approx(TENTH.mu * math.sqrt(2), rel=1e-15)
@@ -52,7 +52,7 @@ def test_charges_persist_across_connections(database: Path | str) -> None:
     left = Guarantee(statement.left.mu * (1 - 1e-12))
     assert statement.admits(left)
     assert not statement.admits(Guarantee(statement.left.mu * (1 + 1e-9)))
-    before, after = ledger.statements_around("toy", "v2-r2")
+    before, after = ledger.statements_around("toy", "v2-r1")
     assert (before.total.mu, after) == (TENTH.mu, statement)
 
 
@@ -150,7 +150,7 @@ def test_each_year_of_data_has_its_own_budget(database: Path | str) -> None:
     assert charge(ledger, "2025", most, yearly) == "2025-r1"
     with raises(families.EXCEEDED, budget="toy, data of 2025"):
         charge(ledger, "2025-W40", most, yearly)
-    assert charge(ledger, "2026-W01", most, yearly) == "2026-W01-r2"
+    assert charge(ledger, "2026-W01", most, yearly) == "2026-W01-r1"
     with raises(families.EXCEEDED, budget="toy, data of 2026"):
         charge(ledger, "2026", most, yearly)
     with raises(families.PERIOD, version="week-1"):
@@ -204,8 +204,8 @@ def test_release_states_never_repeat_or_go_back(database: Path | str) -> None:
     ledger.mark("toy", release, ChargeState.WITHDRAWN, reason="wrong file")
     with raises(families.SPENT, state="withdrawn"):
         ledger.mark("toy", release, ChargeState.WITHDRAWN, reason="again")
-    with raises(families.SPENT, release="toy/v9-r9", state="never charged"):
-        ledger.mark("toy", "v9-r9", ChargeState.DRAWN)
+    with raises(families.SPENT, release="toy/v9-r1", state="never charged"):
+        ledger.mark("toy", "v9-r1", ChargeState.DRAWN)
     spent = charge(ledger, "v2")
     ledger.mark("toy", spent, ChargeState.SPENT, reason="interrupted")
     with raises(families.SPENT, state="spent"):
@@ -321,7 +321,7 @@ def test_copied_ledger_refuses_charges_until_moved(tmp_path: Path) -> None:
     with raises(families.CHANGE):
         copy.move(" ")
     copy.move("the old disk is gone")
-    assert charge(copy, "v2") == "v2-r2"
+    assert charge(copy, "v2") == "v2-r1"
     assert copy.find_inconsistencies([ledger.head()]) == []
 
 

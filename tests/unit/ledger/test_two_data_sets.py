@@ -48,12 +48,12 @@ def life(dataset: str, epsilon: float, guarantee: Guarantee, per: str) -> Steps:
         mark("2025-r1", "published"),
         derive("2025-r1", "graph"),
         charge("2026", "second"),
-        mark("2026-r2", "spent", reason=f"of {dataset}"),
+        mark("2026-r1", "spent", reason=f"of {dataset}"),
         lambda ledger: ledger.change_budget(dataset, larger, f"for {dataset}"),
         charge("2026", "third"),
-        mark("2026-r3", "drawn"),
-        mark("2026-r3", "sealed", sha256=dataset),
-        derive("2026-r3", "graph"),  # not published: recorded nowhere
+        mark("2026-r2", "drawn"),
+        mark("2026-r2", "sealed", sha256=dataset),
+        derive("2026-r2", "graph"),  # not published: recorded nowhere
     ]
 
 
@@ -71,9 +71,9 @@ def seen(ledger: Ledger, dataset: str) -> dict[str, Any]:
         ],
         "charges": [timeless(each) for each in ledger.charges(dataset)],
         "found": [timeless(ledger.find_charge(dataset, f"{n}")) for n in ("first", "second")],
-        "one": timeless(ledger.charge_of(dataset, "2026-r2")),
+        "one": timeless(ledger.charge_of(dataset, "2026-r1")),
         "sealed": [timeless(each) for each in ledger.sealed_charges(dataset)],
-        "derived": [ledger.derived(dataset, each) for each in ("2025-r1", "2026-r3")],
+        "derived": [ledger.derived(dataset, each) for each in ("2025-r1", "2026-r2")],
         "sources": ledger.sources()[dataset],
         "budget": ledger.budget_at(dataset, 10**6),
         "timelines": [(each.window, len(each.events)) for each in ledger.timelines(dataset)],
@@ -96,7 +96,7 @@ def test_data_sets_are_as_if_each_had_its_own_ledger(tmp_path: Path) -> None:
         expected = seen(ledger, name)
         assert seen(together, name) == expected
         assert len(expected["charges"]) == 3
-        assert [each.release for each in expected["sealed"]] == ["2026-r3"]
+        assert [each.release for each in expected["sealed"]] == ["2026-r2"]
         assert [len(each) for each in expected["derived"]] == [1, 0]
         assert ledger.datasets() == [name]
     assert together.datasets() == ["others", "toy"]
@@ -133,7 +133,7 @@ def test_overview_of_all_data_sets_agrees_with_each_of_them(tmp_path: Path) -> N
     for of_toy, of_other in zip(TOY, OTHER, strict=True):
         of_toy(ledger)
         of_other(ledger)
-    ledger.mark("toy", "2026-r3", ChargeState.SPENT, reason="of toy")
+    ledger.mark("toy", "2026-r2", ChargeState.SPENT, reason="of toy")
     assert ledger.sealed_charges("toy") == []
     accounts, names = ledger.accounts(), ["others", "toy"]
     assert list(accounts) == names

@@ -447,7 +447,7 @@ def test_randomize_and_aggregate(
     # Another average needs another version, and reports must not be given twice.
     refuse("aggregate", folders[0])
     run_release(write_request(tmp_path / "source-0", request=own | {"version": "v2"}, **source))
-    twice = open_archive(home / "archive").release("source-0", "v2-r3")
+    twice = open_archive(home / "archive").release("source-0", "v2-r1")
     refuse("aggregate", folders[0], twice, rows=60, request=own | {"version": "v3"})
     another = {"version": "v2"}
     for given in (folders[:1] * 2, folders[:1], [release.path], [tmp_path]):

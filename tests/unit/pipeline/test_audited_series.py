@@ -29,9 +29,9 @@ from tests.support.problems import like, raises
 
 FIRST, WITHDRAWN, SECOND, THIRD = (
     "2026-Q1-01-r1",
+    "2026-Q1-02-r1",
     "2026-Q1-02-r2",
-    "2026-Q1-02-r3",
-    "2026-Q1-03-r4",
+    "2026-Q1-03-r1",
 )
 
 

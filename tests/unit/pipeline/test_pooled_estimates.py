@@ -163,7 +163,7 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], Any]] = {
 NOT_RECOMPUTED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "sources": FORGERIES["more sources"][0],
     "dataset": lambda facts: facts["dp"]["dataset"].update(title="Another"),
-    "release": lambda facts: facts["dp"].update(release="v9-r9"),
+    "release": lambda facts: facts["dp"].update(release="v9-r1"),
     "title": lambda facts: facts.update(title="Another"),
 }
 

@@ -90,7 +90,7 @@ def test_numbers_so_far_and_of_each_step_are_drawn() -> None:
 def test_page_names_the_missing_step() -> None:
     page = (Context.default().archive.root / "toy/index.html").read_text(encoding="utf-8")
     assert page.count("2026-Q1-03") >= 2
-    assert 'href="2026-Q1-02-r2/index.html"' in page
+    assert 'href="2026-Q1-02-r1/index.html"' in page
 
 
 @pytest.mark.usefixtures("published")

@@ -45,7 +45,7 @@ FORGERIES: dict[str, Any] = {
     "statement": lambda f: f["dp"]["card"].update(statement="Safe."),
     "card": lambda f: f["dp"]["card"].update(certified_by="no one"),
     "no card": lambda f: f["dp"]["card"].clear(),
-    "release": lambda f: f["dp"].update(release="v9-r9"),
+    "release": lambda f: f["dp"].update(release="v9-r1"),
     "dataset": lambda f: f["dp"]["dataset"].update(id="other"),
     "columns": lambda f: f["dp"]["columns"].pop(),
     "no columns": lambda f: f["dp"]["columns"].clear(),
@@ -152,7 +152,7 @@ def test_forged_estimates_fail_verification(
     for name, edit in {
         "penalty": lambda f: f["dp"].update(penalty=0.1),
         "names": lambda f: f["dp"]["names"].reverse(),
-        "release": lambda f: f["dp"].update(release="v9-r9"),
+        "release": lambda f: f["dp"].update(release="v9-r1"),
         "digest": lambda f: f["dp"].update(release_sha256="0" * 64),
         "settings": lambda f: f["dp"]["estimator"].update(input="raw"),
         "estimator": lambda f: f["dp"]["estimator"].update(name="magic"),

@@ -57,7 +57,7 @@ def test_accuracy_of_a_release_is_simulated_once(
     assert len(simulated) == 1
     notes(sha256="0" * 64)
     facts = read_release(place).manifest
-    notes(manifest=facts.model_copy(update={"release": "v9-r9"}))
+    notes(manifest=facts.model_copy(update={"release": "v9-r1"}))
     assert len(simulated) == 3
 
 

@@ -75,7 +75,7 @@ def test_forged_reports_fail_verification(
     # What contradicts the release is found without the ledger.
     for file, change, problem in (
         ("report.html", replace_text("</main>", "<script>1</script></main>"), families.DESCRIPTION),
-        ("datapackage.json", replace_text('"v1-r1"', '"v9-r9"'), families.CONTRADICTION),
+        ("datapackage.json", replace_text('"v1-r1"', '"v9-r1"'), families.CONTRADICTION),
         (
             "datapackage.json",
             replace_pattern(r'"[0-9a-f]{64}"', f'"{"0" * 64}"'),
