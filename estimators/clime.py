@@ -3,7 +3,7 @@
 Cai, Liu and Luo (2011), "A constrained l1 minimization approach to sparse precision matrix
 estimation": for every column i, with e_i that of the identity,
 
-minimise over b:  sum |b_j|  subject to  |S b - e_i|_inf <= penalty
+minimise over b:  sum |b_j|  subject to  |S b - e_i|_inf <= bound
 
 Each pair has two values then, and the one of smaller magnitude is kept.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from gramercy.estimators.neighbourhood import symmetrised
-from gramercy.estimators.scio import ColumnwisePrecision
+from gramercy.estimators.scio import ColumnwisePrecision, Penalty
 from gramercy.schemas import families
 
 Array = NDArray[np.float64]
@@ -32,35 +32,40 @@ class Clime(ColumnwisePrecision):
 
     Parameters
     ----------
-    penalty
-        A number between 0 and 1, without a unit; at 1 every column would be zero. ``auto``: as for
-        ``scio``. It shrinks the diagonal too: for a column without edges, by a factor of
-        1 - penalty.
+    bound
+        A number between 0 and 1, without a unit; at 1 every column would be zero. ``auto``: the
+        penalty of ``scio``. It shrinks the diagonal too: for a column without edges, by a factor
+        of 1 - bound.
     """
 
     name: Literal["clime"] = "clime"
+    bound: Penalty = "auto"  # another key than that of scio, so that forms tell them apart
+
+    @property
+    def given(self) -> Penalty:
+        return self.bound
 
     def columns(self, S: Array, penalty: float) -> Array:
         return clime(S, penalty)
 
 
-def clime(S: Array, penalty: float) -> Array:
+def clime(S: Array, bound: float) -> Array:
     """The symmetrised solutions, not always positive definite.
 
-    `S`: symmetric, positive definite, with a unit diagonal; shape (p, p). `penalty`: between 0 and
+    `S`: symmetric, positive definite, with a unit diagonal; shape (p, p). `bound`: between 0 and
     1, on the scale of S T. Returns shape (p, p): symmetric, with exact zeros and a positive
-    diagonal. Raises ValueError if the penalty is not between 0 and 1. Raises RequestError if a
+    diagonal. Raises ValueError if the bound is not between 0 and 1. Raises RequestError if a
     linear programme was not solved to 1e-8 (see `smallest_column`), or if the diagonal is not
-    positive: with nearly collinear columns and a large penalty, other columns may take the place
+    positive: with nearly collinear columns and a large bound, other columns may take the place
     of a column's own entry.
     """
-    if not 0 < penalty < 1:
-        raise families.ESTIMATOR_SETTING("penalty must be between 0 and 1.")
-    columns = np.column_stack([smallest_column(S, unit, penalty) for unit in np.eye(len(S))])
+    if not 0 < bound < 1:
+        raise families.ESTIMATOR_SETTING("bound must be between 0 and 1.")
+    columns = np.column_stack([smallest_column(S, unit, bound) for unit in np.eye(len(S))])
     if not np.diagonal(columns).min() > 0:
         raise families.ESTIMATE(
             "CLIME has no positive diagonal: columns are nearly collinear.",
-            "Use a smaller penalty, or 'scio'.",
+            "Use a smaller bound, or 'scio'.",
         )
     return symmetrised(columns, "and") + np.diag(np.diagonal(columns))
 
@@ -86,5 +91,5 @@ def smallest_column(S: Array, c: Array, bound: float) -> Array:
             return b
     raise families.NOT_CONVERGED(
         "The linear programme of a column was not solved: the matrix is nearly singular.",
-        "Use a larger penalty.",
+        "Use a larger bound.",
     )

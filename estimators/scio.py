@@ -26,6 +26,7 @@ from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
+Penalty = Literal["auto"] | Annotated[float, Field(strict=True, gt=0, lt=1)]
 
 _MAX_AUTO_PENALTY = 0.9  # at 1 every column is zero
 _ROUNDING = float(np.finfo(np.float64).eps)
@@ -43,17 +44,18 @@ class ColumnwisePrecision(DependenceEstimator):
     always positive.
     """
 
-    penalty: Literal["auto"] | Annotated[float, Field(strict=True, gt=0, lt=1)] = "auto"
+    @property
+    @abstractmethod
+    def given(self) -> Penalty:
+        """The penalty that was set."""
 
     @abstractmethod
     def columns(self, S: Array, penalty: float) -> Array:
         """The symmetrised columns, shape (p, p), of a matrix with a unit diagonal."""
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        if self.penalty == "auto":
-            penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY)
-        else:
-            penalty = self.penalty
+        auto = self.given == "auto"
+        penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY) if auto else float(self.given)
         unit, root = correlation_matrix(evidence)
         scaled = self.columns(unit, penalty)
         matrix = scaled / np.outer(root, root)
@@ -79,6 +81,11 @@ class Scio(ColumnwisePrecision):
     """
 
     name: Literal["scio"] = "scio"
+    penalty: Penalty = "auto"
+
+    @property
+    def given(self) -> Penalty:
+        return self.penalty
 
     def columns(self, S: Array, penalty: float) -> Array:
         return scio(S, penalty)

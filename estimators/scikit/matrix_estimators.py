@@ -366,8 +366,8 @@ class ClimePrecision(MatrixEstimator):
 
     spec = Clime
 
-    def __init__(self, penalty: Auto | float = "auto") -> None:
-        self.penalty = penalty
+    def __init__(self, bound: Auto | float = "auto") -> None:
+        self.bound = bound
 
 
 class WishartPriorPrecision(MatrixEstimator):

@@ -39,7 +39,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "ebic": GraphicalLasso(penalty="ebic"),
     "stability": GraphicalLasso(penalty="stability"),
     "scio": Scio(penalty=0.1),
-    "clime": Clime(penalty=0.1),
+    "clime": Clime(bound=0.1),
     "neighbourhood": NeighbourhoodSelection(),
     "thresholded": ThresholdedCovariance(),
 }

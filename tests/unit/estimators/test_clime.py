@@ -65,7 +65,7 @@ def test_estimate_is_in_the_units_of_the_release() -> None:
     seen, d = hub_release(1, 8, 3000, 1e-3), np.exp2(np.arange(8) % 3)
     scale, quiet = np.outer(d, d), NoiseLaw.none()
     once, scaled = (
-        Clime(penalty=0.2).fit(Evidence(seen.raw * by, seen.repaired * by, quiet, seen.rows))
+        Clime(bound=0.2).fit(Evidence(seen.raw * by, seen.repaired * by, quiet, seen.rows))
         for by in (1.0, scale)
     )
     assert once.kind == "precision"

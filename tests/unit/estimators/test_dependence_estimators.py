@@ -47,7 +47,7 @@ SETTINGS: list[tuple[Any, dict[str, list[Any]], list[dict[str, Any]]]] = [
         [*NOT_POSITIVE, {"rule": "xor"}],
     ),
     (Scio, {"penalty": ["auto", 0.1, 0.2]}, [*NOT_POSITIVE, {"penalty": 1.0}]),
-    (Clime, {"penalty": ["auto", 0.1, 0.2]}, [*NOT_POSITIVE, {"penalty": 1.0}]),
+    (Clime, {"bound": ["auto", 0.1, 0.2]}, [{"bound": bad} for bad in (0.0, math.nan, 1.0)]),
     (
         ThresholdedCovariance,
         {
