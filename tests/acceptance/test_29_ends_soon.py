@@ -93,7 +93,7 @@ def test_outcome_is_that_of_the_ledger(tmp_path: Path, home: Path) -> None:
     published = flow_runner.OUTCOMES["published"].format(release=f"toy/{release}")
     assert flow_runner.charge_outcome(context, plan, set()) == published
     assert flow_runner.charge_outcome(context, plan, {release}) == flow_runner.NOTHING_CHARGED
-    assert ledger.releases("toy") == {release}
+    assert ledger.releases("toy") == [release]
 
 
 def test_prefect_is_not_imported_before_its_settings_are_set() -> None:
