@@ -14,7 +14,7 @@ histogram of a column says how many cells are between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,14 +22,18 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.uncertainty.moment_errors import moment_errors
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 _SEEN = 1.0  # standard deviations of the noise that the cells between two bounds exceed
 _SURE = 1.64  # standard deviations of the noise in the weight of the rows
 _FARTHEST = 2.0  # of two correlations
+_UNCLIPPED = 1e-6  # a movement of correlations by clipping that counts as none
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,50 @@ def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
         apart += tuple(name for name in each.names if name in computed)
         result.append(EqualTerms(each, apart, moved))
     return result
+
+
+def together(tables: Mapping[str, Evidence]) -> Evidence:
+    """Evidence of several tables by name, as if they were groups of the first one."""
+    return replace(next(iter(tables.values())), groups=tuple(tables.items()))
+
+
+def comparable_columns(tables: Sequence[Evidence]) -> Flags:
+    """The columns, but the intercept, that partial correlations of all tables may use; shape (q,).
+
+    Raises RequestError if their columns differ, or they clip differently by an unknown amount.
+    """
+    check_columns([each.names for each in tables])
+    terms = on_equal_terms(tables)
+    if any(
+        each.evidence is None
+        or (each.moved is not None and each.moved.correlations.max(initial=0.0) > _UNCLIPPED)
+        for each in terms
+    ):
+        raise families.COMPARISON(
+            "The graphs cannot be compared: rows were clipped or normalised in different ways, "
+            "and it is not published what that took away.",
+            "Publish all with the same constants, or with 'scaling: private'.",
+        )
+    moments = [moment_errors(each) for each in tables]
+    clear = [each.clear_columns() & (not each.weight_lost) for each in moments]
+    among: Flags = np.logical_and.reduce(clear)
+    apart = {name for each in terms for name in each.apart}
+    names = tables[0].names[moments[0].offset :] or ("",) * len(among)
+    among &= np.array([name not in apart for name in names], dtype=bool)
+    return among
+
+
+def check_columns(tables: Sequence[Sequence[str]]) -> None:
+    """Refuse tables, given by the names of their columns, whose partial correlations differ."""
+    first, *others = map(tuple, tables)
+    for other in others:
+        if other != first:
+            raise families.COMPARISON(
+                "The graphs cannot be compared: their columns differ, or are in another order.",
+                "Partial correlations are given all other columns: compare releases with the same "
+                "columns. These are in one of the two only: {columns}.",
+                columns=tuple(sorted(set(first) ^ set(other))),
+            )
 
 
 def _computed_differently(evidences: Sequence[Evidence]) -> set[str]:

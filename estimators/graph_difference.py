@@ -40,7 +40,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.discoveries import Rate
-from gramercy.estimators.equal_terms import on_equal_terms
+from gramercy.estimators.equal_terms import check_columns, comparable_columns, together
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import error_laws, padded
 from gramercy.estimators.noise.denoise import project
@@ -68,7 +68,6 @@ Flags = NDArray[np.bool_]
 _LEAST_VARIANCE, _MOST_CORRELATION = 1e-12, 0.99
 _PENALTY = 2.0  # times the typical error of an entry and the root of a logarithm
 _FLOOR = 0.02  # under the eigenvalues of the moments of columns of unit variance
-_UNCLIPPED = 1e-6  # a movement of correlations by clipping that counts as none
 
 
 class Difference(Estimator):
@@ -125,23 +124,13 @@ class Difference(Estimator):
             _check_group(spec.dataset.id, name, group_names(spec.by))
 
     def check_together(self, releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
-        if len(releases) > 1:
-            (first, one), (second, other) = releases
-            if first == second:
-                raise families.COMPARISON(
-                    "'{name}' cannot be compared with itself.",
-                    "Name another release.",
-                    name=first,
-                )
-            check_disjoint([one], [other])
-            _check_columns(one.names, other.names)
+        check_disjoint(*((name, [facts]) for name, facts in releases))
+        check_columns([facts.names for _, facts in releases])
 
     def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
-        self.check_together([(each.name, each.facts) for each in releases])
         if len(releases) == 1:
             return releases[0].evidence
-        pair = tuple((each.name, each.evidence) for each in releases)
-        return replace(releases[0].evidence, groups=pair)
+        return together({each.name: each.evidence for each in releases})
 
     def fit(self, evidence: Evidence) -> Estimate:
         """Raises RequestError if there are no such groups, or the two cannot be compared."""
@@ -151,7 +140,7 @@ class Difference(Estimator):
         for name in self.between or ():
             _check_group("release", name, tables)
         pair = [tables[name] for name in self.between or tables]
-        among = _common_columns(pair)
+        among = comparable_columns(pair)
         tested = _Tested.of(pair, among)
         p, offset = len(evidence.raw), len(evidence.raw) - len(among)
         names = evidence.names or tuple(str(i) for i in range(p))
@@ -179,39 +168,6 @@ class Difference(Estimator):
 def _check_group(release: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         raise wordings.unknown_group(release, name, most_similar_first(name, known))
-
-
-def _check_columns(first: Sequence[str], second: Sequence[str]) -> None:
-    if different := sorted(set(first) ^ set(second)) or tuple(first) != tuple(second):
-        raise families.COMPARISON(
-            "The graphs cannot be compared: their columns differ, or are in another order.",
-            "Partial correlations are given all other columns: compare releases with the same "
-            "columns. These are in one of the two only: {columns}.",
-            columns=tuple(different) if isinstance(different, list) else (),
-        )
-
-
-def _common_columns(pair: Sequence[Evidence]) -> Flags:
-    """The columns, but the intercept, that partial correlations of both tables may use."""
-    _check_columns(pair[0].names, pair[1].names)
-    terms = on_equal_terms(pair)
-    if any(
-        each.evidence is None
-        or (each.moved is not None and each.moved.correlations.max(initial=0.0) > _UNCLIPPED)
-        for each in terms
-    ):
-        raise families.COMPARISON(
-            "The graphs cannot be compared: rows were clipped or normalised in different ways, "
-            "and it is not published what that took away.",
-            "Publish both with the same constants, or with 'scaling: private'.",
-        )
-    moments = [moment_errors(each) for each in pair]
-    among = moments[0].clear_columns() & moments[1].clear_columns()
-    among &= not any(each.weight_lost for each in moments)
-    apart = {name for each in terms for name in each.apart}
-    names = pair[0].names[moments[0].offset :] or ("",) * len(among)
-    among &= np.array([name not in apart for name in names], dtype=bool)
-    return among
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class GraphicalLasso(DependenceEstimator):
 
     def check(self, spec: ReleaseSpec) -> None:
         if self.penalty in _OF_FOLDS:
-            check_folds(spec.folds)
+            check_folds(spec.folds, rule=str(self.penalty))
 
     @property
     def source(self) -> Source:

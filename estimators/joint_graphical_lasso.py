@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -18,16 +19,18 @@ from pydantic import Field
 from scipy.special import gammaln
 
 from gramercy.estimators.about_means import about_means, conditional_columns, of_columns
+from gramercy.estimators.equal_terms import check_columns, comparable_columns, together
 from gramercy.estimators.estimator import Estimate, Estimator, partial_correlations
 from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.pooled_releases import ReleaseNames
-from gramercy.estimators.pooling.agreement import tables
+from gramercy.estimators.series_steps import check_disjoint, same_rows, same_series
 from gramercy.estimators.solvers.joint import JointSolution, Structure, joint_graphical_lasso
 from gramercy.estimators.table_units import rows_lost
-from gramercy.estimators.tuning.information import GraphDeviance, refit
+from gramercy.estimators.tuning.information import GraphDeviance, effective_sample_size, refit
 from gramercy.estimators.tuning.parallel import parallel_map
 from gramercy.estimators.tuning.penalty_rule import edge_mask
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
+from gramercy.estimators.uncertainty.partial_correlations import leave_out_references, levels_of
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
 from gramercy.schemas.facts import OTHER
@@ -39,6 +42,7 @@ Array = NDArray[np.float64]
 _REPRODUCIBLE = 1e-13  # gap per column at which the estimates of two machines agree to 1e-6
 _ON_PATH = 1e-6
 _STEP = 1.15  # ratio of successive penalties of a grid
+_MOST_BY_CHANCE = 0.5  # about the largest correlation of independent columns in a table in use
 _PATIENCE = 4  # worse scores after the best one so far, at which a path ends
 _SHARED: Mapping[Structure, tuple[float, ...]] = {
     "group": (0.0, 0.15, 0.3, 0.5),
@@ -83,6 +87,12 @@ class JointGraphicalLasso(Estimator):
     graph, since penalties would shrink them.
 
     Columns that are usable in all tables have edges; see `estimators.about_means`.
+
+    The largest of m correlations of independent columns is about sqrt(2 log(2 m) / n), with n the
+    effective sample size of the table. Tables where this is above 1/2 are left out. In simulations
+    with three groups of 4,000 rows and hardly any noise (15 columns), a fourth group had an F1 of
+    0.3 with 5 rows, 0.5 with 11, 0.8 with 50 and 0.93 with 100, and that of 5 rows lowered the F1
+    of the others from 0.99 to 0.95.
     """
 
     name: Literal["joint-graphical-lasso"] = "joint-graphical-lasso"
@@ -100,13 +110,20 @@ class JointGraphicalLasso(Estimator):
         return self.releases
 
     def check_together(self, releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
-        names = [name for name, _ in releases]
-        if len(set(names)) < len(names):
-            raise wordings.pool_too_small(", ".join(names))
-        tables(releases, "disjoint")
+        check_disjoint(*((name, [facts]) for name, facts in releases))
+        check_columns([facts.names for _, facts in releases])
+        for (first, one), (second, other) in combinations(releases, 2):
+            if same_rows(one, other) or same_series(one, other):
+                raise families.COMPARISON(
+                    "'{first}' and '{second}' are of the same rows, or have some in common.",
+                    "Graphs that share edges are those of tables of different rows: name one of "
+                    "the two.",
+                    first=first,
+                    second=second,
+                )
 
     def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
-        if not self.releases:
+        if len(releases) == 1:
             return releases[0].evidence
         return together({each.name: each.evidence for each in releases})
 
@@ -115,22 +132,24 @@ class JointGraphicalLasso(Estimator):
 
         ``edges``: a line for each edge of each table, with its partial correlation as ``weight``.
         ``tables``: the number of rows, the effective sample size and the number of edges of each
-        table; one whose rows are within the noise is ``lost in noise`` and has no graph.
+        table. One whose rows are within the noise is ``lost in noise``, and one where chance alone
+        makes large entries has ``too few rows``: both have no graph.
         ``columns``: the columns that may have edges. ``tuning``: the criterion, if it was used.
 
-        Raises RequestError if there are fewer than two tables above the noise.
+        Raises RequestError if fewer than two tables are used, or they cannot be compared.
         """
         groups = {name: group for name, group in evidence.groups if name != OTHER}
         if not groups:
             raise wordings.groups_missing()
-        used = {name: group for name, group in groups.items() if not rows_lost(group)}
+        status = {name: _status(group) for name, group in groups.items()}
+        used = [name for name in groups if status[name] == "used"]
         if len(used) < 2:
             raise families.ESTIMATE(
-                "Fewer than two of {groups} groups are above the noise.",
+                "Fewer than two of {groups} groups have enough rows above the noise.",
                 "Publish with more rows or a larger epsilon, or by a column of fewer levels.",
                 groups=len(groups),
             )
-        parts = _common_columns(list(used.values()))
+        parts = _in_common([groups[name] for name in used])
         problem = _Tables.of(parts, self.structure)
         shared = _SHARED[self.structure] if self.shared == "auto" else (self.shared,)
         grid = problem.grid() if self.penalty == "auto" else np.array([self.penalty])
@@ -154,7 +173,7 @@ class JointGraphicalLasso(Estimator):
         results["tables"] = pd.DataFrame(
             {
                 "table": pd.Series(list(groups), dtype="str"),
-                "status": ["used" if name in used else "lost in noise" for name in groups],
+                "status": list(status.values()),
                 "rows": [group.rows for group in groups.values()],
                 "effective_rows": [sizes.get(name, np.nan) for name in groups],
                 "edges": [np.count_nonzero(edges.get(name, 0)) // 2 for name in groups],
@@ -167,35 +186,34 @@ class JointGraphicalLasso(Estimator):
         return Estimate("joint-graph", {}, tuning, ordered)
 
 
-def together(evidence: Mapping[str, Evidence]) -> Evidence:
-    """Evidence of several tables by name, as if they were the groups of the first one's release."""
-    first = next(iter(evidence.values()))
-    return Evidence(
-        first.raw, first.repaired, first.law, first.rows, groups=tuple(evidence.items())
-    )
+def _status(table: Evidence) -> str:
+    """Whether a table is used; see `JointGraphicalLasso`."""
+    if rows_lost(table):
+        return "lost in noise"
+    alone = of_columns(_about_means(table), conditional_columns(table))
+    pairs = max(len(alone.raw) * (len(alone.raw) - 1), 2)
+    least_rows = 2 * math.log(pairs) / _MOST_BY_CHANCE**2
+    return "used" if effective_sample_size(alone) >= least_rows else "too few rows"
 
 
-def _common_columns(tables: Sequence[Evidence]) -> list[Evidence]:
-    """Each table about its means, with the columns that are usable in all, in the first's order.
+def _about_means(table: Evidence) -> Evidence:
+    is_whole = not has_intercept(table) or len(table.raw) == 1
+    return table if is_whole else about_means(table).evidence
 
-    Raises RequestError if there are none.
+
+def _in_common(tables: Sequence[Evidence]) -> list[Evidence]:
+    """Each table about its means, in the columns that are usable in all.
+
+    Raises RequestError if there are none, or the tables cannot be compared.
     """
-    centred, usable = [], []
-    for table in tables:
-        is_whole = not has_intercept(table) or len(table.raw) == 1
-        own = table if is_whole else about_means(table).evidence
-        used = np.arange(len(own.raw)) if is_whole else conditional_columns(table)
-        names = own.names or tuple(f"x{k}" for k in range(len(own.raw)))
-        centred.append(own)
-        usable.append({names[k]: int(k) for k in used})
-    common = [name for name in usable[0] if all(name in own for own in usable)]
-    if not common:
+    among = comparable_columns(tables)
+    leave_out_references(among, levels_of(tables[0].columns[-len(among) :]))
+    if not among.any():
         raise families.ESTIMATE(
             "The tables have no column in common that is above the noise in each of them.",
             "Choose tables of the same columns.",
         )
-    at = [np.array([own[name] for name in common], dtype=np.intp) for own in usable]
-    return [of_columns(*each) for each in zip(centred, at, strict=True)]
+    return [of_columns(_about_means(each), np.flatnonzero(among)) for each in tables]
 
 
 class _Line(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +68,19 @@ def _common_steps() -> RequestError:
     )
 
 
-def check_disjoint(first: Sequence[ReleaseSpec], second: Sequence[ReleaseSpec]) -> None:
-    """Refuse to compare a step of a series with a release that has some of its rows.
+def check_disjoint(*tables: tuple[str, Sequence[ReleaseSpec]]) -> None:
+    """Refuse to compare a table with itself, or a step of a series with some of its rows.
 
-    `first`, `second`: the facts of each, or of all releases of a pool. Two windows of one series
-    are left to `noise_correlations`. Raises RequestError.
+    `tables`: the name of each, and the facts of its release, or of all releases of a pool. Two
+    windows of one series are left to `noise_correlations`. Raises RequestError.
     """
-    pools = len(first) > 1 or len(second) > 1
-    for one in first:
-        for other in second:
+    for (first, ones), (second, others) in combinations(tables, 2):
+        if first == second:
+            raise families.COMPARISON(
+                "'{name}' cannot be compared with itself.", "Name another release.", name=first
+            )
+        pools = len(ones) > 1 or len(others) > 1
+        for one, other in product(ones, others):
             if may_share_rows(one, other) and (pools or not same_series(one, other)):
                 raise families.COMPARISON(
                     "The two cannot be compared: one of them is a step of a cumulative series of "
@@ -98,3 +103,12 @@ def may_share_rows(one: ReleaseSpec, other: ReleaseSpec) -> bool:
 def same_series(one: ReleaseSpec, other: ReleaseSpec) -> bool:
     """Whether two releases are steps of one series."""
     return one.series is not None and one.series == other.series
+
+
+def same_rows(one: ReleaseSpec, other: ReleaseSpec) -> bool:
+    """Whether two releases are of one version, or of one period, of a data set."""
+    if (one.dataset.id, one.dataset.curator) != (other.dataset.id, other.dataset.curator):
+        return False
+    if one.period is None or other.period is None:
+        return one.dataset.version == other.dataset.version
+    return one.period.label == other.period.label

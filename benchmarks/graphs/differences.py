@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from benchmarks.arrays import Array, Rng
 from benchmarks.graphs import releases
 from benchmarks.graphs.scores import Scores
 from benchmarks.utility.matrices import goe
+from gramercy.estimators.equal_terms import together
 from gramercy.estimators.graph_difference import Difference
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.schemas.evidence import Evidence, Histogram
@@ -57,7 +57,7 @@ def _scores(
         _released(_rows(graph, n, tails, rng), epsilon, rng)
         for graph, n in zip(graphs, rows, strict=True)
     ]
-    both = replace(pair[0], groups=tuple(zip("AB", pair, strict=True)))
+    both = together(dict(zip("AB", pair, strict=True)))
     estimate = Difference(between=("A", "B")).fit(both)
     upper = np.triu_indices(p, 1)
     truth = (np.abs(graphs[0] - graphs[1]) > 1e-9)[upper]

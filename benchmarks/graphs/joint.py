@@ -10,9 +10,10 @@ from benchmarks.arrays import Array, Rng
 from benchmarks.graphs import releases, scores
 from benchmarks.graphs.scores import Edges, Scores, Target
 from benchmarks.graphs.truths import KINDS, Truth, of_precision, precision
+from gramercy.estimators.equal_terms import together
 from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.graphical_lasso import GraphicalLasso
-from gramercy.estimators.joint_graphical_lasso import JointGraphicalLasso, together
+from gramercy.estimators.joint_graphical_lasso import JointGraphicalLasso
 from gramercy.estimators.solvers.joint import joint_graphical_lasso
 from gramercy.estimators.tuning.penalty_rule import edge_mask
 from gramercy.schemas.evidence import Evidence

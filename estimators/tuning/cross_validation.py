@@ -69,7 +69,7 @@ def first_drop(evidence: Evidence, path: Path, grid: Array) -> Choice:
     none is smaller than the one before, the largest penalty is chosen. Raises RequestError if the
     release has fewer than two folds.
     """
-    check_folds(len(evidence.folds))
+    check_folds(len(evidence.folds), rule="first-drop")
     errors_on = partial(_squared_errors, evidence, path, grid)
     errors = np.array(parallel_map(errors_on, range(len(evidence.folds))))
     weights = np.array([fold.rows for fold in evidence.folds])
@@ -108,13 +108,14 @@ def _losses(evidence: Evidence, path: Path, grid: Array, scored: Scored, out: in
     return losses
 
 
-def check_folds(folds: int, setting: str = "penalty") -> None:
-    """Raise RequestError if there are fewer than two folds."""
+def check_folds(folds: int, setting: str = "penalty", rule: str = "cross-validation") -> None:
+    """Raise RequestError if there are fewer than the two folds that a rule of a setting needs."""
     if folds < 2:
         raise families.ESTIMATE(
-            "Cross-validation needs a release with at least two folds.",
+            "'{setting}: {rule}' needs a release with at least two folds.",
             "Write 'folds' in the request of the release, or choose another '{setting}'.",
             setting=setting,
+            rule=rule,
         )
 
 

@@ -332,7 +332,7 @@ class ReleaseAnalyses(ReleaseMatrices):
             raise wordings.not_a_release(type(other).__name__)
         for each in (self, other):
             each._warn_or_own_units()
-        check_disjoint(self._manifests, other._manifests)
+        check_disjoint((self.id, self._manifests), (other.id, other._manifests))
         return Comparison(self.id, other.id, (self.evidence, other.evidence), level)
 
     def graph_difference(self, other: ReleaseAnalyses, rate: float = 0.05) -> GraphDifference:
@@ -360,7 +360,7 @@ class ReleaseAnalyses(ReleaseMatrices):
             raise wordings.not_a_release(type(other).__name__)
         for each in (self, other):
             each._needs_second_moment()
-        check_disjoint(self._manifests, other._manifests)
+        check_disjoint((self.id, self._manifests), (other.id, other._manifests))
         return GraphDifference(self.id, other.id, (self.evidence, other.evidence), rate)
 
     def synthesize(

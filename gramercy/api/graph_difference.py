@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,10 +49,11 @@ class GraphDifference:
     def __init__(
         self, first: str, second: str, evidence: tuple[Evidence, Evidence], rate: float
     ) -> None:
+        from gramercy.estimators.equal_terms import together
         from gramercy.estimators.graph_difference import Difference
 
         self.first, self.second, self.rate = first, second, rate
-        both = replace(evidence[0], groups=tuple(zip((first, second), evidence, strict=True)))
+        both = together(dict(zip((first, second), evidence, strict=True)))
         settings = {"between": (first, second), "rate": rate}
         self._estimate = parse(Difference, settings, "the difference", RequestError).fit(both)
         self._names = list(evidence[0].names)

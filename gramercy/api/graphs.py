@@ -27,7 +27,7 @@ def joint_graphs(
     owner: str, tables: Mapping[str, Evidence], settings: Mapping[str, Any]
 ) -> JointGraphs:
     """The joint graphical lasso of several tables by name; see its estimator for `settings`."""
-    from gramercy.estimators.joint_graphical_lasso import together
+    from gramercy.estimators.equal_terms import together
 
     evidence = together(tables)
     return JointGraphs(owner, analysis("joint-graphical-lasso", settings, evidence))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -289,10 +288,11 @@ class Groups(Named[GroupRelease]):
             If there are no groups, the release has no intercept or has unit rows, or fewer than two
             groups are above the noise.
         """
+        from gramercy.estimators.equal_terms import together
+
         if not self:
             raise wordings.groups_missing()
-        groups = {name: group.evidence for name, group in self.items()}
-        evidence = replace(next(iter(groups.values())), groups=tuple(groups.items()))
+        evidence = together({name: group.evidence for name, group in self.items()})
         settings = {"prior": prior, "precision": precision}
         estimate = analysis("quadratic-discriminant", settings, evidence)
         columns = [column for column in evidence.columns if column is not None]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import Estimate, registry
+from gramercy.estimators.equal_terms import together
 from gramercy.estimators.solvers.dtrace import dtrace
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
@@ -45,7 +46,7 @@ def table(seed: int, changed: float = 0.0, rows: int = 4000, folds: int = 1) -> 
 
 
 def difference(first: Evidence, second: Evidence, **settings: Any) -> Estimate:
-    both = replace(first, groups=(("A", first), ("B", second)))
+    both = together({"A": first, "B": second})
     return registry["difference"](between=("A", "B"), **settings).fit(both)
 
 
@@ -105,7 +106,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with raises(families.ESTIMATE):
         registry["difference"](between=("A", "B")).fit(one)
     with raises(families.UNKNOWN_NAME, group="C"):
-        both = replace(one, groups=(("A", one), ("B", other)))
+        both = together({"A": one, "B": other})
         registry["difference"](between=("A", "C")).fit(both)
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from gramercy.estimators import Estimate, Evidence, registry
-from gramercy.estimators.joint_graphical_lasso import JointGraphicalLasso, together
+from gramercy.estimators.equal_terms import together
+from gramercy.estimators.joint_graphical_lasso import JointGraphicalLasso
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.joint import (
@@ -25,6 +26,7 @@ from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER
 from gramercy.schemas.noise import NoiseLaw
 from tests.support.problems import raises
+from tests.unit.estimators.test_pooled_releases import release
 
 Array = NDArray[np.float64]
 
@@ -193,23 +195,18 @@ def test_settings_of_numbers_are_used_and_need_no_criterion() -> None:
     assert list(empty.tables["tables"]["edges"]) == [0, 0]
 
 
-def test_columns_are_matched_by_name() -> None:
-    groups = simulated(2, same=True)
-    given = fitted(groups, penalty=0.2, shared=0.3)
-    turned = groups["t1"]
-    flipped = replace(
-        turned,
-        raw=turned.raw[::-1, ::-1],
-        repaired=turned.repaired[::-1, ::-1],
-        names=turned.names[::-1],
-    )
-    again = fitted(groups | {"t1": flipped}, penalty=0.2, shared=0.3)
-    assert given.tables["edges"][["table", "row", "column"]].equals(
-        again.tables["edges"][["table", "row", "column"]]
-    )
-    renamed = replace(turned, names=tuple(f"d{k}" for k in range(P)))
-    with raises(families.ESTIMATE):
-        fitted(groups | {"t1": renamed})
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"names": tuple(f"d{k}" for k in range(P))},
+        {"names": tuple(f"c{k}" for k in reversed(range(P)))},
+        {"unit": False, "radius": 1.0},
+    ],
+)
+def test_tables_on_other_terms_are_refused(changes: dict[str, Any]) -> None:
+    groups = simulated(3, same=True)
+    with raises(families.COMPARISON):
+        fitted(groups | {"t1": replace(groups["t1"], **changes)})
 
 
 def test_tables_lost_in_noise_have_no_graph() -> None:
@@ -220,6 +217,38 @@ def test_tables_lost_in_noise_have_no_graph() -> None:
     assert set(given.tables["edges"]["table"]) == {"t0", "t1"}
     with raises(families.ESTIMATE, groups=2):
         fitted({"t0": groups["t0"], "t2": lost})
+
+
+def test_tables_of_few_rows_have_no_graph() -> None:
+    groups = simulated(4, same=True)
+    few = {f"t{k}": of_rows(rows) for k, rows in enumerate((3, 20), 2)}
+    given = fitted(groups | few).tables
+    status = given["tables"].set_index("table")["status"]
+    assert status.to_dict() == dict.fromkeys(("t0", "t1"), "used") | dict.fromkeys(
+        few, "too few rows"
+    )
+    assert set(given["edges"]["table"]) == {"t0", "t1"}
+    assert fitted(groups | {"t2": of_rows(100)}).tables["tables"]["status"].eq("used").all()
+
+
+def of_rows(rows: int) -> Evidence:
+    """A table of unit rows of independent columns, with hardly any noise."""
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=1e-9, sd_off_diagonal=1e-9)
+    cells = np.random.default_rng(rows).standard_normal((rows, P))
+    cells /= np.linalg.norm(cells, axis=1, keepdims=True)
+    raw = cells.T @ cells / rows
+    return Evidence(raw, raw, law, rows, tuple(f"c{j}" for j in range(P)))
+
+
+def test_releases_of_the_same_rows_are_refused() -> None:
+    made = JointGraphicalLasso(releases=("a/v1-r2",))
+    evidence = simulated(1, same=True)["t0"]
+    one, other = (release(name, evidence).facts for name in ("a/v1-r1", "b/v1-r1"))
+    with raises(families.COMPARISON, name="a/v1-r1"):
+        made.check_together([("a/v1-r1", one), ("a/v1-r1", one)])
+    with raises(families.COMPARISON, first="a/v1-r1", second="a/v1-r2"):
+        made.check_together([("a/v1-r1", one), ("a/v1-r2", one)])
+    made.check_together([("a/v1-r1", one), ("b/v1-r1", other)])
 
 
 def test_tables_are_needed() -> None:

@@ -304,7 +304,7 @@ def test_first_drop_of_the_error_on_folds() -> None:
         np.array(distances[:-1]) * (truth**2).mean(), rel=0.1, abs=1e-3
     )
     assert math.isinf(choice.scores[-1])
-    with raises(families.ESTIMATE):
+    with raises(families.ESTIMATE, rule="first-drop"):
         first_drop(replace(evidence, folds=()), path, grid)
 
 

@@ -18,10 +18,12 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.listing.contents import newest_of_periods
 from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
+from gramercy.estimators import registry
 from gramercy.pipeline.catalogue.catalogue_pages import period_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import read_contract, read_request
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate, copy_folder, copy_table
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.period_series import series_facts
@@ -286,6 +288,28 @@ def test_numbers_of_a_data_set_over_time(tmp_path: Path) -> None:
     with raises(families.POOL):
         gramercy.pool([*periods.values(), catalogue[f"toy/{name}"]])
     assert catalogue.periods("toy")["2026-01"].id == f"toy/{name}"
+
+
+def test_graphs_of_periods(tmp_path: Path) -> None:
+    """In Python, and as a sealed estimate of one release and the others."""
+    months = published_months(tmp_path).periods("toy")
+    settings = {"structure": "fused", "penalty": 1e-4, "shared": 0.5}
+    found = months.graphs(**settings)
+    assert list(found) == list(months)
+    assert found.tables["status"].eq("used").all()
+    first, *others = (each.id for each in months.values())
+    named = {"name": "joint-graphical-lasso", "releases": others} | settings
+    made = registry["joint-graphical-lasso"].model_validate(named)
+    sealed = make_estimate(Context.default(), "toy", "2026-01-r1", made).tables
+    assert sealed["tables"]["table"].tolist() == [first, *others]
+    edges = sealed["edges"]
+    assert not edges.empty
+    names = {each.id: label for label, each in months.items()}
+    assert edges.assign(table=edges["table"].map(names)).equals(found.edges)
+    assert not verify_release(Context.default().archive, "toy", "2026-01-r1", None).unchecked
+    again = registry["joint-graphical-lasso"].model_validate(named | {"releases": [first]})
+    with raises(families.COMPARISON, name=first):
+        make_estimate(Context.default(), "toy", "2026-01-r1", again)
 
 
 def test_data_set_without_periods_is_refused(tmp_path: Path) -> None:

@@ -287,3 +287,5 @@ def test_the_difference_of_two_releases_is_sealed_and_verified(two: list[str]) -
     same = registry["difference"].model_validate({"name": "difference", "other": two[0]})
     with raises(families.COMPARISON, name=two[0]):
         make_estimate(Context.default(), "toy", "v1-r1", same)
+    with raises(families.COMPARISON, name=two[0]):
+        opened[two[0]].graph_difference(opened[two[0]])
