@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.metric import congruence
 from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.draws import symmetric_root
 from gramercy.estimators.noise.nearest_metric import noise_metric
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, sampling_covariance
 from gramercy.schemas.evidence import Evidence, NoiseTerm, noise_sum
@@ -115,7 +116,9 @@ def noise_terms(evidence: Evidence, linear: Array) -> tuple[NoiseTerm, ...]:
 # from sampling if the rows are different: the sum over all entries, in units in which the columns
 # of the tables are not correlated and have the variance 1, as far as the noise lets them be seen.
 # So v_a does not depend on the units of the columns, and a release that hides the directions in
-# which the rows vary little counts little. The weight is proportional to 1 / v_a.
+# which the rows vary little counts little. Directions in which no release shows that rows vary,
+# such as that of a constant column, do not count: the noise there depends on arbitrary constants.
+# The weight is proportional to 1 / v_a.
 
 
 def weights(variances: Sequence[float]) -> Array:
@@ -134,20 +137,33 @@ def weights(variances: Sequence[float]) -> Array:
 
 
 def uncorrelated_units(matrices: Sequence[Array], terms: Sequence[Sequence[NoiseTerm]]) -> Array:
-    """A for which the average S of second moments has A (S + F) A^T = I; shape (p, p).
+    """A for which A (S + F) A^T = I, in the d directions in which the rows are seen to vary.
 
     `matrices`: of the releases, denoised, in common units. `terms`: their noise there, independent.
-    F is the size of the noise of the release that has least in each direction.
+    F is the size of the noise of the release that has least in each direction. S is the average of
+    the matrices, in each direction by the precision of their noise. Rows are seen to vary where S
+    exceeds 2 F, as the largest eigenvalue of noise alone does not; without any such direction, all
+    directions count. Shape (d, p).
     """
     p = len(matrices[0])
     average = project(np.mean(matrices, axis=0), np.inf)
-    least = _FLOOR * float(np.trace(average)) / p or 1.0
-    inverses = [
-        np.linalg.inv(noise_metric(noise_sum(each, p)[0], each, p)) for each in terms if each
+    least = (_FLOOR * float(np.trace(average)) / p or 1.0) * np.eye(p)
+    noise = [noise_metric(noise_sum(each, p)[0], each, p) if each else 0.0 for each in terms]
+    precisions = [np.linalg.inv(each + least) for each in noise]
+    # In units in which the least noise is spherical, the shares of the releases add up to I.
+    root = symmetric_root(np.linalg.inv(np.sum(precisions, axis=0)))
+    units = np.linalg.inv(root)
+    shares = [congruence(root, each) for each in precisions]
+    size = np.linalg.inv(symmetric_root(np.sum([each @ each for each in shares], axis=0)))
+    parts = [
+        congruence(share @ units, matrix) for share, matrix in zip(shares, matrices, strict=True)
     ]
-    floor = np.linalg.inv(np.sum(inverses, axis=0)) * math.sqrt(p) if inverses else np.zeros((p, p))
-    root = np.linalg.cholesky(average + floor + least * np.eye(p))
-    return np.asarray(np.linalg.inv(root), np.float64)
+    variances, directions = np.linalg.eigh(congruence(size, np.sum(parts, axis=0)))
+    floor = math.sqrt(p)
+    seen = variances > 2 * floor
+    seen |= ~seen.any()
+    scaled = directions[:, seen] / np.sqrt(np.maximum(variances[seen], 0.0) + floor)
+    return np.asarray(scaled.T @ units, np.float64)
 
 
 def typical_error(variance: Array) -> float:

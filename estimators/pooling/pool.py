@@ -207,7 +207,7 @@ def _declared_bounds(
 
 
 def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool) -> Array:
-    maps, p = [matrix_map(each, units) for each in evidences], len(units.names)
+    maps = [matrix_map(each, units) for each in evidences]
     matrices = [to(each.repaired) for to, each in zip(maps, evidences, strict=True)]
     terms = [noise_terms(each, to.linear) for each, to in zip(evidences, maps, strict=True)]
     own = uncorrelated_units(matrices, terms)
@@ -223,7 +223,7 @@ def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool)
             unit=evidences[0].unit,
             intercept=bool(units.columns) and units.columns[0] is None,
         )
-        of_row = float(np.maximum(per_row.transformed(own).variance(p), 0.0).sum())
+        of_row = float(np.maximum(per_row.transformed(own).variance(len(own)), 0.0).sum())
         variances = [v + of_row / n for v, n in zip(variances, numbers, strict=True)]
     return weights(variances)
 

@@ -1,7 +1,8 @@
 """Moments of a pool whose releases publish what clipping took away.
 
 Each release has moments of its own, with what it lost put back. Every number is their average,
-with weights inverse to its squared errors, so that a release that knows little of it counts little.
+with the weights for which its error is least, so that a release that knows little of it counts
+little, and the error is at most that of the best release.
 Noise is independent, and so are the sampling errors of different rows; the sampling error of the
 same rows is one and the same. What is not known of the bias of clipping may be alike in all
 releases: its bounds are averaged, and do not shrink with their number.
@@ -55,10 +56,24 @@ class _Average:
 
     @classmethod
     def of(cls, pool: Evidence, noise: Array, bias: Array, sampling: Array) -> _Average:
-        """Weights inverse to the squares of all errors that differ between the releases."""
-        squares = noise**2 + (bias / Z95) ** 2 + (0.0 if pool.same_rows else sampling**2)
-        inverse = 1 / np.clip(squares, _LEAST_SQUARE, _LARGEST_SQUARE)
-        return cls(inverse / inverse.sum(axis=0), pool.same_rows)
+        """Weights for which all errors together are least, and at most those of any release.
+
+        With b the bounds on the bias as standard deviations, and D the squares of the other errors
+        that differ between the releases, they are those for which w' (D + b b') w is least, with
+        weights that are not negative.
+        """
+        bias = bias / Z95
+        squares = noise**2 + (0.0 if pool.same_rows else sampling**2)
+        squares = np.clip(squares, _LEAST_SQUARE, _LARGEST_SQUARE)
+        bias = np.clip(bias, 0.0, math.sqrt(_LARGEST_SQUARE))
+        inverse = 1 / squares
+        of_bias = (inverse * bias).sum(axis=0) / (1 + (inverse * bias**2).sum(axis=0))
+        wanted = np.maximum(inverse * (1 - bias * of_bias), 0.0)
+        weights = wanted / wanted.sum(axis=0)
+        together = (weights**2 * squares).sum(axis=0) + (weights * bias).sum(axis=0) ** 2
+        alone = squares + bias**2
+        best = np.arange(len(alone)).reshape(-1, *[1] * (alone.ndim - 1)) == alone.argmin(axis=0)
+        return cls(np.where(together <= alone.min(axis=0), weights, best), pool.same_rows)
 
     def mean(self, values: Array) -> Array:
         """Of estimates, and of what may be alike in all releases."""

@@ -61,6 +61,20 @@ def test_pool_covers_what_its_releases_clipped() -> None:
     assert max(missed(both, np.vstack([one, other]))) <= 0.2
 
 
+@pytest.mark.parametrize("same_rows", [True, False])
+def test_intervals_of_a_pool_are_not_wider_than_the_best_ones(same_rows: bool) -> None:
+    """Nearly: bounds on what is not known of the bias are not the same below and above."""
+    own = []
+    for seed in range(2):
+        stream = np.random.default_rng(0 if same_rows else seed)
+        cells = stream.normal(size=(4000, 4)) + 0.7 * stream.normal(size=(4000, 1))
+        table = np.column_stack([cells, np.exp(2 * stream.normal(size=4000))])
+        own += [privately_scaled(table, [(-10.0, 10.0)] * 4 + [(0.0, 1e6)], 0.5, seed)]
+    both, _ = pooled(own, same_rows=same_rows)
+    first, second, pool = (each.upper - each.lower for each in map(measure, (*own, both)))
+    assert (pool <= 1.1 * np.fmin(first, second)).all()
+
+
 def test_bias_of_a_pool_does_not_shrink_with_the_releases() -> None:
     own = releases(long_tailed(1), 1, 2, 3, 4)
     pool, _ = pooled(own, same_rows=True)

@@ -301,3 +301,24 @@ def test_unit_rows_and_rows_without_intercept_can_be_pooled() -> None:
         assert both.unit == pair[0].unit
         exact = release(data, columns(), both.radius, intercept=not both.radius)
         np.testing.assert_allclose(both.raw, exact.raw, atol=0.005 if both.unit else 1e-6)
+
+
+@pytest.mark.parametrize("same_rows", [True, False])
+def test_columns_that_do_not_vary_set_no_weights(same_rows: bool) -> None:
+    """Of two like releases with other scales of a constant column, and levels that add up to 1."""
+    pair = []
+    for seed, scale in enumerate((1.0, 0.1)):
+        source = np.random.default_rng(0 if same_rows else seed)
+        cells = source.normal(size=(2000, 2))
+        levels = np.eye(3)[source.integers(0, 3, 2000)]
+        data = np.column_stack([cells, cells.sum(axis=1), levels, np.full(2000, 3.0)])
+        facts = [
+            ColumnFacts(name=f"c{j}", lower=-1e3, upper=1e3, centre=0.0, scale=1.0)
+            for j in range(6)
+        ]
+        constant = ColumnFacts(name="c6", lower=-1e3, upper=1e3, centre=3.0, scale=scale)
+        each = released(data, [*facts, constant], 6.0, 1e-3, seed=seed)
+        pair.append(replace(each, names=("(intercept)", *[f"c{j}" for j in range(7)])))
+    for ordered in (pair, pair[::-1]):
+        _, weights = pooled(ordered, same_rows=same_rows)
+        np.testing.assert_allclose(weights, 0.5, atol=0.05)
