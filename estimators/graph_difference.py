@@ -10,7 +10,7 @@ z = max(|r_1 - r_2| - sqrt(b_1^2 + b_2^2), 0) / sqrt(V_1(r) + V_2(r) + c_1^2 + c
 
 The procedure of Benjamini and Hochberg (1995) controls the expected share of false differences
 among those found, and intervals are adjusted for selection as in `estimators.discoveries`. Without
-folds the sampling variance of Gaussian rows is multiplied by `moment_errors.tail_factor`; with
+folds the sampling variance of Gaussian rows is multiplied by `pair_variance.pair_factors`; with
 folds the ratios of jackknife variances to assumed ones are moderated.
 
 In simulated pairs of releases (epsilon .5, 1 and 4; 10 and 30 columns; 1,500 to 50,000 rows;
@@ -54,7 +54,6 @@ from gramercy.estimators.uncertainty.moment_errors import (
     completed_moments,
     has_intercept,
     moment_errors,
-    tail_factor,
 )
 from gramercy.estimators.uncertainty.tails import critical_value, noise_share, tail_probability
 from gramercy.schemas import families, wordings
@@ -175,21 +174,20 @@ class _Table:
     """Partial correlations of one table, with the law of their errors."""
 
     errors: CorrelationErrors
-    tails: float  # factor of the sampling variance, without folds
     assumed: CorrelationErrors  # errors of the assumed law of the rows
 
     @classmethod
     def of(cls, evidence: Evidence, among: Flags) -> _Table:
         errors = assumed = edge_errors(evidence, "partial-correlation", among)
-        if math.isinf(errors.freedom):
-            return cls(errors, tail_factor(evidence), assumed)
-        without = replace(evidence, folds=())
-        return cls(errors, 1.0, edge_errors(without, "partial-correlation", among))
+        if not math.isinf(errors.freedom):
+            without = replace(evidence, folds=())
+            assumed = edge_errors(without, "partial-correlation", among)
+        return cls(errors, assumed)
 
     def variances(self, rho: Array) -> tuple[Array, Array]:
         """By sampling and by noise, if the partial correlations are `rho`; shape (q, q) each."""
         by_sampling, by_noise = self.errors.variance(rho)
-        return np.maximum(by_sampling * self.tails, _LEAST_VARIANCE), by_noise
+        return np.maximum(by_sampling, _LEAST_VARIANCE), by_noise
 
     def moderated(self, rho: Array, pairs: Flags) -> tuple[Array, float]:
         """The variances of `variances` together, moderated with folds; and their freedom."""

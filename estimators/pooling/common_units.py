@@ -149,21 +149,25 @@ def uncorrelated_units(matrices: Sequence[Array], terms: Sequence[Sequence[Noise
     average = project(np.mean(matrices, axis=0), np.inf)
     least = (_FLOOR * float(np.trace(average)) / p or 1.0) * np.eye(p)
     noise = [noise_metric(noise_sum(each, p)[0], each, p) if each else 0.0 for each in terms]
-    precisions = [np.linalg.inv(each + least) for each in noise]
+    precisions = [_inverse(each + least) for each in noise]
     # In units in which the least noise is spherical, the shares of the releases add up to I.
-    root = symmetric_root(np.linalg.inv(np.sum(precisions, axis=0)))
-    units = np.linalg.inv(root)
-    shares = [congruence(root, each) for each in precisions]
-    size = np.linalg.inv(symmetric_root(np.sum([each @ each for each in shares], axis=0)))
-    parts = [
-        congruence(share @ units, matrix) for share, matrix in zip(shares, matrices, strict=True)
-    ]
-    variances, directions = np.linalg.eigh(congruence(size, np.sum(parts, axis=0)))
+    root = symmetric_root(_inverse(np.sum(precisions, axis=0)))
+    units, shares = _inverse(root), [congruence(root, each) for each in precisions]
+    size = _inverse(symmetric_root(np.sum([each @ each for each in shares], axis=0)))
+    average = np.sum(
+        [congruence(share @ units, own) for share, own in zip(shares, matrices, strict=True)],
+        axis=0,
+    )
+    variances, directions = np.linalg.eigh(congruence(size, average))
     floor = math.sqrt(p)
     seen = variances > 2 * floor
     seen |= ~seen.any()
     scaled = directions[:, seen] / np.sqrt(np.maximum(variances[seen], 0.0) + floor)
     return np.asarray(scaled.T @ units, np.float64)
+
+
+def _inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrix), np.float64)
 
 
 def typical_error(variance: Array) -> float:

@@ -187,6 +187,18 @@ class CorrelationErrors:
             test_freedom=moderate_freedom,
         )
 
+    def with_heavy_tails(self, factors: Array) -> CorrelationErrors:
+        """The same correlations with sampling variances of rows with heavy tails; shape (p, p)."""
+        a, sampling = self.noise_coefficients[0], factors * self.sampling_factor
+        before, after = self.sampling_factor + a, sampling + a
+        ratio = np.divide(before, after, out=np.ones_like(after), where=after > 0)
+        return replace(
+            self,
+            sampling_factor=sampling,
+            z_score=self.z_score * np.sqrt(ratio),
+            noise_share=noise_share(sampling, a),
+        )
+
     def with_clipping(
         self, shift: Array, deviation: Array, most: float = math.inf
     ) -> CorrelationErrors:

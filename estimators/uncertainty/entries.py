@@ -40,6 +40,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     moment_errors,
     raw_moment_errors,
 )
+from gramercy.estimators.uncertainty.pair_variance import pair_factors
 from gramercy.estimators.uncertainty.partial_bias import with_clipping
 from gramercy.estimators.uncertainty.partial_correlations import (
     inverse_correlations,
@@ -149,7 +150,7 @@ def _correlation_errors(evidence: Evidence, moments: MomentErrors) -> Correlatio
 def _with_folds(
     errors: CorrelationErrors, evidence: Evidence, statistic: Statistic
 ) -> CorrelationErrors:
-    """Errors by the jackknife of arctanh(h r), if there are enough folds."""
+    """Errors by the jackknife of arctanh(h r), or by published lengths without enough folds."""
 
     def transformed(matrix: Array) -> Array:
         shrunk = np.clip(
@@ -158,7 +159,9 @@ def _with_folds(
         return np.arctanh(shrunk)
 
     folds = jackknife(evidence, transformed)
-    return errors if folds is None else errors.with_jackknife(folds.standard_error, folds.freedom)
+    if folds is None:
+        return errors.with_heavy_tails(pair_factors(evidence))
+    return errors.with_jackknife(folds.standard_error, folds.freedom)
 
 
 def _completed(evidence: Evidence, moments: MomentErrors) -> MomentErrors:

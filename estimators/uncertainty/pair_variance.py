@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.column_kurtosis import column_kurtosis
+from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.estimators.uncertainty.correlation_errors import moderated
 from gramercy.estimators.uncertainty.jackknife import jackknife
-from gramercy.estimators.uncertainty.moment_errors import tail_factor
+from gramercy.estimators.uncertainty.moment_errors import has_intercept, tail_factor
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -75,3 +75,28 @@ def _beyond_gaussian(evidence: Evidence) -> float:
     together = 2 * squared * tail_factor(evidence) - single
     beyond = together - 2 * (squared - float(power @ power))
     return max(beyond / pairs, 0.0) if pairs > 0 else 0.0
+
+
+def pair_factors(evidence: Evidence) -> Array:
+    """Factor of the sampling variance of (partial) correlations of rows with heavy tails.
+
+    E x_i^2 x_j^2 over S_ii S_jj of two uncorrelated columns, at most: all that the squared lengths
+    vary beyond Gaussian rows, sum_(i != j) (f_ij - 1) S_ii S_jj, may be due to pairs of columns,
+    most to those of heavy tails. With the kurtosis k, f_ij <= sqrt(k_i k_j) / 3, as of rows
+    multiplied by a common random factor. At least 1; 1 if no lengths are published. Shape (q, q),
+    with q = p, or p - 1 without an intercept.
+    """
+    offset, tails = int(has_intercept(evidence)), tail_factor(evidence)
+    power = np.maximum(np.diagonal(evidence.repaired)[offset:], 0.0)
+    factors = np.ones((len(power), len(power)))
+    if tails == 1.0 or evidence.radius is None or len(power) < 2:
+        return factors
+    kurtosis = column_kurtosis(evidence, power * evidence.radius**2)
+    heavy = np.maximum(np.sqrt(np.outer(kurtosis, kurtosis)) / GAUSSIAN - 1, 0.0)
+    total = 2 * (tails - 1) * float((evidence.repaired[offset:, offset:] ** 2).sum())
+    shares = heavy * np.outer(power, power)
+    np.fill_diagonal(shares, 0.0)
+    if (among := float(shares.sum())) > 0:
+        factors += min(total / among, 1.0) * heavy
+    np.fill_diagonal(factors, 1.0)
+    return factors

@@ -95,3 +95,17 @@ def test_errors_are_symmetric_to_the_last_digit(seed: int) -> None:
     errors = edge_errors(release, "partial-correlation")
     for matrix in (errors.observed, errors.z_score, errors.clipping):
         np.testing.assert_array_equal(matrix, matrix.T)
+
+
+@pytest.mark.parametrize("columns", [8, 3])
+def test_heavy_tails_alone_give_few_edges(columns: int) -> None:
+    """Columns without any correlation, the first of which have a random factor in common."""
+    found = []
+    for seed in range(8):
+        stream = np.random.default_rng(seed)
+        table = stream.normal(size=(4000, 8))
+        table[:, :columns] *= np.exp(0.7 * stream.normal(size=(4000, 1)))
+        release = privately_scaled(table, [(-60.0, 60.0)] * 8, 100.0, seed)
+        p_values = registry["discoveries"]().fit(release).matrices["p_values"]
+        found.extend(p_values[1 : columns + 1, 1 : columns + 1][np.triu_indices(columns, 1)])
+    assert np.mean(np.array(found) < 0.05) < 0.13
