@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from gramercy.api.frames import check_between
@@ -10,6 +11,7 @@ from gramercy.api.habits import HABITS, estimator_name
 from gramercy.api.matrices import ReleaseMatrices
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
+from gramercy.schemas.column import level_names
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
 
@@ -154,7 +156,8 @@ class ReleaseAnalyses(ReleaseMatrices):
         }
         spec = parse(LinearRegression, settings, "regression", RequestError)
         evidence = self.evidence if cov_type is None else of_errors(self.evidence, cov_type)
-        return RegressionResult(evidence, spec)
+        with self._grouped_by_another():
+            return RegressionResult(evidence, spec)
 
     def pca(
         self,
@@ -276,7 +279,8 @@ class ReleaseAnalyses(ReleaseMatrices):
 
         self._needs_second_moment()
         settings = {"rows": rows, "columns": columns, "level": level}
-        return CrossTable(analysis("tables", settings, self.evidence))
+        with self._grouped_by_another():
+            return CrossTable(analysis("tables", settings, self.evidence))
 
     def describe(
         self, by: str | None = None, level: float = 0.95, target: Target = "population"
@@ -302,7 +306,8 @@ class ReleaseAnalyses(ReleaseMatrices):
 
         self._needs_second_moment()
         settings = {"by": by, "level": level, "target": target}
-        return Description(analysis("moments", settings, self.evidence))
+        with self._grouped_by_another():
+            return Description(analysis("moments", settings, self.evidence))
 
     def compare(self, other: ReleaseAnalyses, level: float = 0.95) -> Comparison:
         """Compare means, standard deviations and correlations with those of another release.
@@ -398,6 +403,23 @@ class ReleaseAnalyses(ReleaseMatrices):
         table = copula.in_own_types(copula.draw(rows, missing, integers))
         table.attrs |= {"synthetic": True, "release": self.id}
         return table
+
+    @contextmanager
+    def _grouped_by_another(self) -> Iterator[None]:
+        """An unknown column by which the rows are grouped is an error that says so."""
+        try:
+            yield
+        except RequestError as error:
+            for by in (facts.by for facts in self._manifests):
+                if by is not None and by.name == error.facts.get("column"):
+                    raise families.ANALYSIS(
+                        "The rows are grouped by '{column}', so it is not a column of the matrix.",
+                        "Use .groups of the release: .rows and .means, .changes() and "
+                        ".compare(A, B), and each of its groups {groups} is like a release.",
+                        column=by.name,
+                        groups=level_names(by.levels),
+                    ) from None
+            raise
 
 
 def analysis(name: str, settings: Mapping[str, Any], evidence: Evidence) -> Estimate:

@@ -177,6 +177,18 @@ def test_groups_change_where_their_means_do(graded: Release) -> None:
         Groups("toy", {}).changes()
 
 
+def test_the_column_of_groups_is_explained(graded: Release) -> None:
+    for call in (
+        lambda: graded.crosstab("grade", "ward"),
+        lambda: graded.describe(by="grade"),
+        lambda: graded.regression("y ~ x + C(grade)"),
+    ):
+        with raises(families.ANALYSIS, column="grade", groups=("1", "2")):
+            call()
+    with raises(families.ANALYSIS, column="grad"):
+        graded.regression("y ~ grad")
+
+
 def test_differences_of_means_have_effect_sizes(graded: Release) -> None:
     table = graded.groups.compare(2, 1).table().set_index(["kind", "column"])
     assert table.loc[("mean", "x"), "cohens_d"].item() == pytest.approx(0.6, abs=0.15)
