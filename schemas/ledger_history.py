@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,6 +44,12 @@ class ChargeState(StrEnum):
     def is_closed(self) -> bool:
         """Whether the charge is spent and cannot be answered with a release."""
         return self in {ChargeState.SPENT, ChargeState.WITHDRAWN}
+
+
+def number_of(release: str) -> int:
+    """The number at the end of a release id; 0 if there is none."""
+    number = re.search(r"-r([1-9][0-9]{0,17})$", release, re.ASCII)
+    return int(number[1]) if number else 0
 
 
 _STATES_BEFORE: dict[ChargeState, frozenset[ChargeState]] = {

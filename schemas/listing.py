@@ -13,7 +13,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from gramercy.schemas import families
 from gramercy.schemas.facts import DatasetFacts, RowsFacts, step_in_words
-from gramercy.schemas.ledger_history import Anchor
+from gramercy.schemas.ledger_history import Anchor, number_of
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
@@ -81,8 +81,11 @@ class ListedFacts(Model):
     kind: ReleaseKind
     release: Label
     published: str
-    # number of the ledger's last entry when it was charged: the order of the releases
-    charged: Annotated[int, Field(strict=True, ge=0)]
+    # number of the ledger's last entry when it was charged: the order of the releases. Listings of
+    # earlier versions lack it; they have ids whose numbers are in that order, and are smaller.
+    charged: Annotated[
+        int, Field(strict=True, ge=0, default_factory=lambda facts: number_of(facts["release"]))
+    ]
     mechanism: ListedMechanism
     normalisation: AnyNormalisation
     neighbours: Neighbours

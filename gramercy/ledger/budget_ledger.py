@@ -32,7 +32,14 @@ from gramercy.ledger.database import (
     open_engine,
     shows_damage,
 )
-from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, INCLUDED, RELEASE_KINDS, Entry
+from gramercy.ledger.entry import (
+    BUDGET_CHANGES,
+    BUDGET_KINDS,
+    INCLUDED,
+    RELEASE_KINDS,
+    Entry,
+    next_number,
+)
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
 from gramercy.ledger.series import ChargedSeries, SeriesCharge
@@ -331,7 +338,7 @@ class Ledger:
             statement = journal.statement(db, dataset, window)
             checks.check_budget(dataset, statement, due)
             turn = 1 + journal.charge_count(db, dataset)
-            number = 1 + journal.charge_count_of_version(db, dataset, version)
+            number = next_number(journal.releases(db, dataset), version)
             total = statement.charged.plus(due)
             # An entry states a guarantee of more than 0: that of the series which includes it.
             stated = guarantee if due == INCLUDED else due

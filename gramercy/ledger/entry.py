@@ -30,7 +30,7 @@ from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import UntrustedLedger
-from gramercy.schemas.ledger_history import ChargeState, SeriesStep
+from gramercy.schemas.ledger_history import ChargeState, SeriesStep, number_of
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.source import AnySource, location
 from gramercy.schemas.url import without_secrets
@@ -119,7 +119,7 @@ class Entry:
     ) -> Entry:
         """A charge: the `turn` of it in the data set, the `total` including it, and the `number`.
 
-        The `number` counts the charges of its version: see `numbering`.
+        `number`: see `next_number`.
 
         `series`: the facts of a step. If the charge of its series includes it, `guarantee` is that
         of the series.
@@ -258,11 +258,18 @@ class Entry:
 
 
 def numbering(version: str) -> str:
-    """Charges of versions with the same numbering are counted together, for the ids of releases.
+    """Releases of versions with the same numbering are numbered together.
 
     Ids then differ also on disks that ignore case, and in links, which have letters and digits.
     """
     return re.sub(r"[^a-z0-9]+", "-", version.lower())
+
+
+def next_number(releases: Iterable[str], version: str) -> int:
+    """The number of the next release of a version, by the ids of all releases of its data set."""
+    own = numbering(version)
+    same = (each for each in releases if numbering(each.rpartition("-r")[0]) == own)
+    return 1 + max(map(number_of, same), default=0)
 
 
 _SERIES = {"registered"} | {each.name for each in fields(SeriesStep)}

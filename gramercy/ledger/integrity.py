@@ -55,7 +55,9 @@ class _Dataset:
     rule: Filter
     rows: int
     charge_count: int = 0
-    charged: Counter[str] = field(default_factory=Counter)  # by the numbering of versions
+    numbers: Counter[str] = field(default_factory=Counter)  # the last, by `numbering` of versions
+    # Whether all numbers are those of the charges of the data set, as Gramercy numbered at first
+    by_turn: bool = True
     totals: dict[str, Total] = field(default_factory=dict)
     # Charges since the last change of the budget, with the total after each, by window.
     since: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)
@@ -221,9 +223,10 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
             "Entry {entry} is charged to the period '{window}', but its version is of "
             "another period."
         )(entry.seq, window)
-    dataset.charged[numbering(version)] += 1
-    name = f"{version}-r{dataset.charged[numbering(version)]}"
-    if entry.release != name or entry.release in dataset.states:
+    dataset.by_turn &= entry.release == f"{version}-r{dataset.charge_count}"
+    number = dataset.charge_count if dataset.by_turn else dataset.numbers[numbering(version)] + 1
+    dataset.numbers[numbering(version)] = number
+    if entry.release != f"{version}-r{number}" or entry.release in dataset.states:
         yield _changed("Entry {entry} charges a release whose number is out of sequence.")(
             entry.seq
         )

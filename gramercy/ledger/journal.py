@@ -30,7 +30,6 @@ from gramercy.ledger.entry import (
     LEDGER_KINDS,
     RELEASE_KINDS,
     Entry,
-    numbering,
 )
 from gramercy.ledger.series import ChargedSeries
 from gramercy.ledger.statement import BudgetChange, Charge, Statement, current
@@ -195,12 +194,6 @@ def charge_count(db: Connection, dataset: str) -> int:
     """Number of charges of a data set."""
     last = read(db, *is_charge(dataset), last=True)
     return last[0].fact("turn", int) if last else 0
-
-
-def charge_count_of_version(db: Connection, dataset: str, version: str) -> int:
-    """Number of charges of one version of a data set; see `entry.numbering`."""
-    versions = (release.rpartition("-r")[0] for release in releases(db, dataset))
-    return sum(numbering(each) == numbering(version) for each in versions)
 
 
 def releases(db: Connection, dataset: str) -> list[str]:

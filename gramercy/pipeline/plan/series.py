@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from gramercy.archive.bundles.bundle_kinds import describe_release
-from gramercy.ledger.entry import numbering
+from gramercy.ledger.entry import next_number
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, shares_of_released_constants
 from gramercy.schemas import families, wordings
@@ -45,7 +45,7 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
         if charge.is_published and _has_constants_for(context, plan, scaling, charge.release):
             return Series(charge.release, is_published=True, saved=saved)
     version = plan.request.version
-    number = 1 + sum(numbering(each.version) == numbering(version) for each in charges)
+    number = next_number([each.release for each in charges], version)
     return Series(f"{version}-r{number}", is_published=False, saved=saved)
 
 

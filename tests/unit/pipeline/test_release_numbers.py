@@ -20,6 +20,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
+from gramercy.schemas.listing import ListedFacts
 from gramercy.schemas.model import canonical_json
 from tests.support.factories import (
     MECHANISM,
@@ -125,7 +126,33 @@ def renamed(entry: Entry) -> Entry:
 
 
 def numbered_by_the_data_set(entry: Entry) -> Entry:
-    return replace(entry, release="2015-r2") if entry.release == "2015-r1" else entry
+    """As Gramercy numbered at first."""
+    numbers = {"2015-r1": "2015-r2", "2014-r2": "2014-r3"}
+    return replace(entry, release=numbers.get(str(entry.release), entry.release))
+
+
+def test_releases_numbered_by_the_data_set_are_continued(home: Path) -> None:
+    ledger = Ledger.of(Home.default())
+    for version, request in (("2014", "a"), ("2015", "b"), ("2014", "c")):
+        ledger.charge(contract(), version, request, TENTH, "")
+    rewrite(ledger, numbered_by_the_data_set)
+    assert ledger.releases("toy") == ["2014-r1", "2015-r2", "2014-r3"]
+    versions = ("2015", "2016", "2014", "2015")
+    made = [ledger.charge(contract(), each, f"d{k}", TENTH, "") for k, each in enumerate(versions)]
+    assert [each.release for each in made] == ["2015-r3", "2016-r1", "2014-r4", "2015-r4"]
+    assert ledger.find_inconsistencies() == []
+
+
+def test_listing_without_the_order_of_charges_has_that_of_its_numbers(in_use: Path) -> None:
+    """Numbers of releases in archives of earlier versions count the charges of the data set."""
+    facts = ListedFacts.of(gramercy.open(in_use / "archive")["air/2014-r2"].manifest)
+    old = facts.model_dump(mode="json") | {"release": "v2-r10"}
+    del old["charged"]
+    assert ListedFacts.model_validate(old).charged == 10 < facts.charged
+
+
+def numbered_last(entry: Entry) -> Entry:
+    return replace(entry, release="2015-r3") if entry.release == "2015-r1" else entry
 
 
 def of_another_turn(entry: Entry) -> Entry:
@@ -134,7 +161,7 @@ def of_another_turn(entry: Entry) -> Entry:
     return replace(entry, facts=canonical_json(json.loads(entry.facts) | {"turn": 1}))
 
 
-@pytest.mark.parametrize("change", [renamed, numbered_by_the_data_set, of_another_turn])
+@pytest.mark.parametrize("change", [renamed, numbered_last, of_another_turn])
 def test_audit_finds_a_changed_number(
     change: Callable[[Entry], Entry], home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
