@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.frames import check_between
+from gramercy.api.habits import OF_TABLES, WithHabits
 from gramercy.api.notebook import html_table
 from gramercy.common.notation import shortened, shortened_pair
 from gramercy.common.plotting import forest, with_words
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gramercy.schemas.evidence import Evidence
 
 
-class Comparison:
+class Comparison(WithHabits):
     """The differences between two tables of different rows, by `table_comparison.differences`.
 
     Parameters
@@ -36,6 +37,8 @@ class Comparison:
     RequestError
         If `level` is out of range.
     """
+
+    habits = OF_TABLES
 
     def __init__(
         self, first: str, second: str, evidence: tuple[Evidence, Evidence], level: float

@@ -207,7 +207,7 @@ class ComponentsResult:
         released, corrected = self.eigenvalues["eigenvalue"], self.eigenvalues["corrected"]
         scree(released.to_numpy(), corrected.to_numpy(), self.noise_edge, drawn)
         words = f"{self.n_above_noise} of {len(released)} components are above the noise"
-        drawn.set_title(words, loc="left", fontsize="medium")
+        drawn.set_title(words, fontsize="medium")
         return drawn
 
     @draws

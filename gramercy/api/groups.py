@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gramercy.api.analyses import ReleaseAnalyses, analysis
 from gramercy.api.estimates import Named
 from gramercy.api.frames import SCALES, Frame, all_chosen, in_range
+from gramercy.api.habits import OF_GROUPS, WithHabits
 from gramercy.api.notebook import html_list, html_table
 from gramercy.api.own_rows import level_texts
 from gramercy.common.plotting import forest, with_words
@@ -153,12 +154,14 @@ def groups_of(owner: str, published: ReleaseBundle) -> Groups:
     return Groups(owner, {name: GroupRelease(owner, name, own) for name, own in rows.items()})
 
 
-class Groups(Named[GroupRelease]):
+class Groups(WithHabits, Named[GroupRelease]):
     """The groups of a release by name; the last one has the rows of no declared level.
 
     A level that is a number or a truth value is also found by itself: ``groups[1]`` is
     ``groups["1"]``. The last one is ``groups["other"]``.
     """
+
+    habits = OF_GROUPS
 
     def __getitem__(self, name: str | float) -> GroupRelease:
         return super().__getitem__(level_text(name))

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.api.frames import Frame, Quantity, check_between, chosen, in_ranges
-from gramercy.api.habits import HABITS, no_attribute
+from gramercy.api.habits import WithHabits
 from gramercy.common.notation import shortened_pair
 from gramercy.common.plotting import Picture, draws, forest, matrix, with_words
 from gramercy.schemas import families, wordings
@@ -254,7 +254,8 @@ class Measured(WithErrors, Frame):
         check_between("rate", rate, 0, 1, usual=0.05)
         listed, adjusted = self.listed(), self._adjusted.to_numpy()[np.triu_indices(len(self))]
         found = listed[adjusted <= rate]
-        return found.sort_values("p_value", kind="stable", ignore_index=True)
+        strength = -(found["estimate"] / found["standard_error"]).abs()  # many p-values are 0
+        return found.iloc[np.lexsort((strength, found["p_value"]))].reset_index(drop=True)
 
     @property
     def _adjusted(self) -> pd.DataFrame:
@@ -455,7 +456,7 @@ def _each_once(kinds: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(kind for each in kinds for kind in each.split("; ") if kind))
 
 
-class ReleaseMatrices(ABC):
+class ReleaseMatrices(WithHabits, ABC):
     """What a release, or a pool of releases, says about its columns; every number has an error.
 
     Parameters
@@ -469,14 +470,6 @@ class ReleaseMatrices(ABC):
         self._entries: dict[str, Entries] = {}
         self._caveats: Caveats | None = None
         self._warned = False
-
-    if not TYPE_CHECKING:  # so that type checkers know the attributes
-
-        def __getattr__(self, name: str) -> Any:
-            """An error that says what a name from another package is called here."""
-            if name in HABITS and not hasattr(type(self), name):
-                raise no_attribute(name, HABITS[name])
-            return object.__getattribute__(self, name)  # raises what was raised before
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: errors are computed again when they are needed."""
@@ -503,7 +496,7 @@ class ReleaseMatrices(ABC):
     def _manifests(self) -> tuple[ReleaseManifest, ...]:
         """The public facts of all releases that it is computed from."""
 
-    def _needs_second_moment(self) -> None:  # noqa: B027
+    def _needs_second_moment(self) -> None:
         """Refuse a release that has no second moment; a pool always has one."""
 
     @property

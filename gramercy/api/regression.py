@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from gramercy.api.frames import check_between
-from gramercy.api.habits import OF_REGRESSION, no_attribute
+from gramercy.api.habits import OF_REGRESSION, WithHabits
 from gramercy.api.hypotheses import ContrastResults, Prediction
 from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import draws, forest, with_words
@@ -44,10 +44,11 @@ _SMALL_P = 0.001  # smaller ones are not distinguished in a text
 _HEAD = ("coef", "std err", "t", "p", "lower", "upper")
 
 
-class Summary(str):
+class Summary(WithHabits, str):
     """A text of several lines, shown as it is by Python and notebooks."""
 
     __slots__ = ()
+    habits = OF_REGRESSION
 
     def __repr__(self) -> str:
         return str(self)
@@ -97,7 +98,7 @@ def of_errors(evidence: Evidence, cov_type: str) -> Evidence:
 _ROBUST = ("jackknife", "HC0", "HC1", "HC2", "HC3")
 
 
-class RegressionResult:
+class RegressionResult(WithHabits):
     """Coefficients in the columns' own units, with errors by noise and by sampling.
 
     A coefficient that noise or clipping hides is NaN, and shown as unknown. Errors assume that
@@ -116,6 +117,8 @@ class RegressionResult:
         If the release has no means of the columns, or a column is unknown.
     """
 
+    habits = OF_REGRESSION
+
     def __init__(self, evidence: Evidence, settings: LinearRegression) -> None:
         self._design, self._result = settings.design_and_result(evidence)
         self._tables = settings.estimate_of(evidence, self._design, self._result).tables
@@ -126,14 +129,6 @@ class RegressionResult:
             label: [label, *_other_names(evidence.columns[index], label)]
             for label, index in zip(self.table.index, (0, *self._design.regressors), strict=True)
         }
-
-    if not TYPE_CHECKING:  # so that type checkers know the attributes
-
-        def __getattr__(self, name: str) -> Any:
-            """An error that says why a name from statsmodels is not here."""
-            if name in OF_REGRESSION:
-                raise no_attribute(name, OF_REGRESSION[name])
-            return object.__getattribute__(self, name)  # raises what was raised before
 
     @property
     def table(self) -> pd.DataFrame:
@@ -149,6 +144,11 @@ class RegressionResult:
     def params(self) -> pd.Series:
         """The coefficients; NaN where unknown."""
         return self._by_term("coefficient")
+
+    @property
+    def standardised(self) -> pd.DataFrame:
+        """Coefficients in standard deviations of outcome and term, as `plot` draws them."""
+        return self._tables["standardised"].set_index("term")
 
     @property
     def ratios(self) -> pd.DataFrame | None:

@@ -266,7 +266,10 @@ class Release(ReleaseAnalyses):
         with contextlib.suppress(TypeError, ValueError):  # a name of a column, for example
             probabilities = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if probabilities.ndim > 1 or not ((probabilities > 0) & (probabilities < 1)).all():
-            raise families.ANALYSIS("'q' must be numbers between 0 and 1.", "0.5 is the median.")
+            raise families.ANALYSIS(
+                "'q' must be numbers between 0 and 1.",
+                "0.5 is the median. Columns are named by .quantiles(columns=COLUMNS).",
+            )
         check_between("level", level, 0.5, 1, usual=0.95)
         facts = [each for each in self.manifest.columns if isinstance(each, ColumnFacts)]
         names = [each.name for each in facts]

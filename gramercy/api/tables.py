@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from gramercy.api.frames import SummaryFrame, in_ranges
+from gramercy.api.habits import OF_TABLES, WithHabits
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.common.notation import shortened, to_precision
 from gramercy.common.plotting import axes, draws, forest, with_words
@@ -37,7 +38,7 @@ _SHOWN = {  # lines of the table: the number, and the error that tells its digit
 }
 
 
-class Description:
+class Description(WithHabits):
     """Means, standard deviations, shares and quantiles of the columns of a release.
 
     Parameters
@@ -78,6 +79,8 @@ class Description:
     >>> list(found.table().columns)
     ['income', 'age', 'hours']
     """
+
+    habits = OF_TABLES
 
     def __init__(self, estimate: Estimate) -> None:
         tables = estimate.tables
@@ -260,7 +263,7 @@ def _all_texts(values: pd.DataFrame, errors: pd.Series) -> pd.DataFrame:
 Value = Literal["count", "count_lower", "count_upper", "share", "standard_error", "lower", "upper"]
 
 
-class CrossTable:
+class CrossTable(WithHabits):
     """Counts of one or two columns of levels, consistent and with intervals.
 
     Parameters
@@ -288,6 +291,8 @@ class CrossTable:
     >>> found.counts.shape, bool(found.test["p_value"] < 0.01)
     ((3, 2), True)
     """
+
+    habits = OF_TABLES
 
     def __init__(self, estimate: Estimate) -> None:
         cells = estimate.tables["cells"]

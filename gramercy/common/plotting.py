@@ -72,7 +72,15 @@ def axes(ax: Axes | None = None, width: float = 6.0, height: float = 4.0) -> Axe
     ------
     MissingPackages
         If matplotlib is not installed.
+    RequestError
+        If `ax` is a text, as the name of a column would be.
     """
+    if isinstance(ax, str):
+        raise families.ANALYSIS(
+            "This plot has all columns, and '{value}' is not axes of matplotlib.",
+            "Write plot(ax=ax) to draw on axes of yours. .marginals.plot(COLUMN) has one column.",
+            value=ax,
+        )
     if ax is not None:
         return ax
     _require("matplotlib")
@@ -86,7 +94,7 @@ def with_words(ax: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
 
     Texts are plain: a column may be called $x$.
     """
-    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    ax.set_title(title, fontsize="medium", parse_math=False)
     ax.set_xlabel(x, fontsize="small", parse_math=False)
     ax.set_ylabel(y, fontsize="small", parse_math=False)
     ax.tick_params(labelsize="small")
@@ -94,16 +102,15 @@ def with_words(ax: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
     return ax
 
 
-def _legend(ax: Axes, below: float | None = None, **more: Any) -> None:
-    """A legend above the axes at the right, or some points `below` them: no mark is covered."""
-    style: Any = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, **more}
-    if below is None:
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, **style)
-        return
+_OF_LEGENDS: Any = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2}
+
+
+def _legend(ax: Axes, below: float) -> None:
+    """A legend some points `below` the axes: no mark is covered."""
     from matplotlib.transforms import offset_copy
 
     moved = offset_copy(ax.transAxes, ax.get_figure(root=True), y=-below, units="points")
-    ax.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=moved, ncols=3, **style)
+    ax.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=moved, ncols=3, **_OF_LEGENDS)
 
 
 class Picture:
@@ -315,9 +322,10 @@ def matrix(
     handles = [
         _rectangle(0, 0, label=label, **style) for where, style, label in keys if where.any()
     ]
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7).ax
+    bar.tick_params(labelsize="small")
     if handles:
-        _legend(ax, handles=handles)
-    ax.figure.colorbar(image, ax=ax, shrink=0.7).ax.tick_params(labelsize="small")
+        bar.legend(loc="lower left", bbox_to_anchor=(0, 1), handles=handles, **_OF_LEGENDS)
     shown = range(0, p, -(-p // most_names))
     listed = [shortened(names[k], _LONGEST) for k in shown]
     ax.set_xticks(shown, listed, rotation=90, parse_math=False)

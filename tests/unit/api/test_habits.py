@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 import gramercy
 from gramercy.api.groups import Groups
-from gramercy.api.habits import HABITS, estimator_name
+from gramercy.api.habits import HABITS, WithHabits, estimator_name
 from gramercy.api.release import Release
 from gramercy.estimators import registry
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
@@ -232,9 +232,12 @@ def test_estimates_are_found_by_any_sensible_name(graded: Release) -> None:
 
 
 def test_names_from_other_packages_are_explained(graded: Release) -> None:
-    owners = (graded, graded.groups[1])
+    found = graded.regression("y ~ x")
+    groups = graded.groups
+    tables = (graded.describe(), graded.crosstab("ward"), groups.compare(1, 2))
+    owners: tuple[WithHabits, ...] = (graded, groups, groups[1], found, found.summary(), *tables)
     for owner in owners:
-        for name in HABITS.keys() - {*dir(type(owner))}:
+        for name in sorted(owner.habits.keys() - {*dir(type(owner))}):
             assert not hasattr(owner, name)
             with raises(families.UNKNOWN_NAME, name=name):
                 getattr(owner, name)
@@ -242,3 +245,30 @@ def test_names_from_other_packages_are_explained(graded: Release) -> None:
     with pytest.raises(AttributeError):
         _ = graded.unheard_of
     assert pickle.loads(pickle.dumps(graded)).id == graded.id
+
+
+def test_columns_are_not_taken_for_axes(graded: Release) -> None:
+    with raises(families.ANALYSIS, value="x"):
+        graded.means.plot("x")
+
+
+def test_titles_of_analysts_replace_those_of_plots(graded: Release) -> None:
+    drawn = graded.marginals.plot("x")
+    drawn.set_title("Mine")
+    titles = [drawn.get_title(loc=place) for place in ("left", "center", "right")]
+    assert [each for each in titles if each] == ["Mine"]
+
+
+def test_discoveries_of_p_value_zero_are_sorted_by_strength(graded: Release) -> None:
+    found = graded.correlation.discoveries()
+    strength = (found["estimate"] / found["standard_error"]).abs()
+    surest = strength[found["p_value"] == found["p_value"].min()]
+    assert len(surest) > 1
+    assert (surest.diff().dropna() <= 0).all()
+
+
+def test_standardised_coefficients_are_a_table(graded: Release) -> None:
+    found = graded.regression("y ~ x")
+    ratio = graded.standard_deviations["x"] / graded.standard_deviations["y"]
+    expected = found.params["x"] * ratio
+    assert found.standardised.loc["x", "estimate"] == pytest.approx(expected, rel=0.02)

@@ -187,7 +187,7 @@ def test_intervals_are_drawn(catalogue: Catalogue) -> None:
     lower, upper = release.standard_deviations.interval()
     expected = [100 * each / np.diff(ranges, axis=0)[0] for each in (lower, upper)]
     np.testing.assert_allclose(segments(one), np.transpose(expected))
-    assert all(each.get_xlabel() and each.get_title(loc="left") for each in (drawn, one))
+    assert all(each.get_xlabel() and each.get_title() for each in (drawn, one))
     pairs = release.correlation.plot_intervals(pairs=2)
     assert len(segments(pairs)) == 2
     assert all(", " in each.get_text() for each in pairs.get_yticklabels())

@@ -242,7 +242,7 @@ def test_results_are_shown() -> None:
     assert three.components_.shape == (8, 8)
     assert three.explained_variance_.shape == (8,)
     assert "Nothing is known" in three.summary()
-    assert three.plot_loadings().get_title(loc="left")
+    assert three.plot_loadings().get_title()
     with raises(families.ANALYSIS, given=9):
         release.pca(9)
     exact = Release(
