@@ -19,6 +19,7 @@ from tests.support.databases import KINDS
 from tests.support.factories import FULL, at_scale
 from tests.support.faults.forkserver import ForkServer
 from tests.support.faults.kill_points import Point, is_fine
+from tests.support.whole import inspection
 from tests.support.whole.commands import Command
 from tests.support.whole.machine import WholeMachine
 from tests.support.whole.planted import FAULTS
@@ -165,3 +166,12 @@ def test_model_finds_planted_faults(fault: str, fork_server: ForkServer) -> None
         play(machine_class("sqlite", fork_server)(), history)
     with pytest.raises((AssertionError, GramercyError)):
         play(machine_class("sqlite", fork_server, fault)(), history)
+
+
+def test_a_listing_that_was_not_written_is_found(fork_server: ForkServer) -> None:
+    def history(machine: WholeMachine) -> None:
+        machine.publish_request(0, listed=False)
+        for world in machine._each():
+            inspection.audit(world, machine.models)
+
+    play(machine_class("sqlite", fork_server)(), history)
