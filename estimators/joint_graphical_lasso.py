@@ -153,15 +153,13 @@ class JointGraphicalLasso(Estimator):
         problem = _Tables.of(parts, self.structure)
         shared = _SHARED[self.structure] if self.shared == "auto" else (self.shared,)
         grid = problem.grid() if self.penalty == "auto" else np.array([self.penalty])
-        results = {}
+        scored = None
+        chosen = float(shared[0]), float(grid[0])
         if len(shared) * len(grid) > 1:
             of_shares = parallel_map(partial(problem.path, grid), list(shared))
             scored = pd.DataFrame([line for path in of_shares for line in path])
-            results["tuning"] = scored
             best = scored.loc[scored["score"].idxmin()]
             chosen = float(best["shared"]), float(best["penalty"])
-        else:
-            chosen = float(shared[0]), float(grid[0])
         solution = problem.solve(*chosen, tol=_REPRODUCIBLE, conditions=True)
         names = parts[0].names or tuple(f"x{k}" for k in range(len(parts[0].raw)))
         edges = {
@@ -169,21 +167,23 @@ class JointGraphicalLasso(Estimator):
             for name, matrix, T in zip(used, problem.S, solution.precisions, strict=True)
         }
         sizes = dict(zip(used, problem.rows, strict=True))
-        results["edges"] = pd.concat([_edges(*each, names) for each in edges.items()])
-        results["tables"] = pd.DataFrame(
-            {
-                "table": pd.Series(list(groups), dtype="str"),
-                "status": list(status.values()),
-                "rows": [group.rows for group in groups.values()],
-                "effective_rows": [sizes.get(name, np.nan) for name in groups],
-                "edges": [np.count_nonzero(edges.get(name, 0)) // 2 for name in groups],
-            }
-        )
-        results["columns"] = pd.DataFrame({"column": pd.Series(names, dtype="str")})
-        tuning = {"penalty": chosen[1], "shared": chosen[0]}
-        order = ("edges", "tables", "columns", "tuning")
-        ordered = {key: results[key].reset_index(drop=True) for key in order if key in results}
-        return Estimate("joint-graph", {}, tuning, ordered)
+        of_tables = [_edges(*each, names) for each in edges.items()]
+        results = {
+            "edges": pd.concat(of_tables, ignore_index=True),
+            "tables": pd.DataFrame(
+                {
+                    "table": pd.Series(list(groups), dtype="str"),
+                    "status": list(status.values()),
+                    "rows": [group.rows for group in groups.values()],
+                    "effective_rows": [sizes.get(name, np.nan) for name in groups],
+                    "edges": [np.count_nonzero(edges.get(name, 0)) // 2 for name in groups],
+                }
+            ),
+            "columns": pd.DataFrame({"column": pd.Series(names, dtype="str")}),
+        }
+        if scored is not None:
+            results["tuning"] = scored
+        return Estimate("joint-graph", {}, {"penalty": chosen[1], "shared": chosen[0]}, results)
 
 
 def _status(table: Evidence) -> str:
@@ -258,14 +258,14 @@ class _Tables(NamedTuple):
         conditions: bool = False,
         start: JointSolution | None = None,
     ) -> JointSolution:
-        separate, together = penalty, penalty * shared
+        separate, across = penalty, penalty * shared
         if self.structure == "group":
-            separate, together = penalty * (1 - shared), together * math.sqrt(len(self.S))
+            separate, across = penalty * (1 - shared), across * math.sqrt(len(self.S))
         return joint_graphical_lasso(
             self.S,
             np.ones(len(self.S)),
             separate,
-            together,
+            across,
             structure=self.structure,
             tol=tol,
             start=start,
@@ -308,11 +308,16 @@ def _log_binomial(n: int, k: NDArray[np.int64] | int) -> Array:
 def _edges(table: str, weights: Array, names: Sequence[str]) -> pd.DataFrame:
     row, column = np.nonzero(np.triu(weights, 1))
     labels = np.array(names, dtype=object)
-    return pd.DataFrame(
-        {
-            "table": pd.Series([table] * len(row), dtype="str"),
-            "row": pd.Series(labels[row], dtype="str"),
-            "column": pd.Series(labels[column], dtype="str"),
-            "weight": weights[row, column],
-        }
+    edges = {"row": labels[row], "column": labels[column], "weight": weights[row, column]}
+    return pd.DataFrame({"table": table} | edges).astype(
+        dict.fromkeys(("table", "row", "column"), "str")
     )
+
+
+def weights_of(edges: pd.DataFrame, table: str, names: Sequence[str]) -> Array:
+    """The weights of one table's edges, as in the table ``edges``; symmetric, shape (p, p)."""
+    weights = np.zeros((len(names), len(names)))
+    own, at = edges[edges["table"] == table], pd.Index(names)
+    pairs = at.get_indexer(own["row"]), at.get_indexer(own["column"])
+    weights[pairs] = weights[pairs[::-1]] = own["weight"]
+    return weights

@@ -1,12 +1,14 @@
 """Pairs of releases whose graphs are equal, or differ in few edges or in many.
 
-The first release has n rows; the second has as many, or a quarter of them, by turns.
+The first release has n rows; the second has as many, or a quarter of them, by turns. Of four
+groups of n rows, three have the same graph, and all pairs are compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -32,6 +34,7 @@ TAILS = {
     "columns": "columns of powers 1.5 of normal ones",
 }
 COLUMNS, ROWS, DRAWS = (10, 30, 60), (2000, 50_000), 4
+GROUPS = "groups"  # in the place of a change
 _RADIUS = 1.5  # times the root of the number of columns; a few rows in a hundred are clipped
 _LENGTHS_SD = 10.0  # of the noise of the histogram of row lengths
 
@@ -39,6 +42,11 @@ _LENGTHS_SD = 10.0  # of the noise of the histogram of row lengths
 def measured(source: str, n: int, p: int, epsilon: float, rng: Rng) -> Iterator[tuple[str, Scores]]:
     """Yield the scores of found differences by the law of the rows, and of the D-trace loss."""
     kind, change = source.split(":")
+    if change == GROUPS:
+        found = np.mean([_of_groups(kind, n, p, epsilon, rng) for _ in range(DRAWS)], axis=0)
+        yield "pairs", Scores(f1=found[0], false=found[1])
+        yield "equal-pairs", Scores(false=found[2])
+        return
     for tails in TAILS:
         found = [
             _scores(kind, change, tails, (n, n // (1, 4)[k % 2]), p, epsilon, rng)
@@ -59,16 +67,39 @@ def _scores(
     ]
     both = together(dict(zip("AB", pair, strict=True)))
     estimate = Difference(between=("A", "B")).fit(both)
-    upper = np.triu_indices(p, 1)
-    truth = (np.abs(graphs[0] - graphs[1]) > 1e-9)[upper]
-    result = []
-    for matrix in (estimate.edges, estimate.matrices["precision_difference"]):
-        assert matrix is not None
-        found = matrix[1:, 1:][upper] != 0
-        right = float((found & truth).sum())
-        f1 = 2 * right / max(float(found.sum() + truth.sum()), 1.0)
-        result.append((f1, float((found & ~truth).sum()) / max(float(found.sum()), 1.0)))
-    return result
+    sparse = estimate.matrices["precision_difference"]
+    return [_compared(matrix, graphs) for matrix in (estimate.edges, sparse)]
+
+
+def _compared(found: Array | None, graphs: Sequence[Array]) -> tuple[float, float]:
+    """F1 and the share of false differences."""
+    assert found is not None
+    upper = np.triu_indices(len(graphs[0]), 1)
+    truth, own = (np.abs(graphs[0] - graphs[1]) > 1e-9)[upper], found[1:, 1:][upper] != 0
+    right = float((own & truth).sum())
+    f1 = 2 * right / max(float(own.sum() + truth.sum()), 1.0)
+    return f1, float((own & ~truth).sum()) / max(float(own.sum()), 1.0)
+
+
+def _of_groups(kind: str, n: int, p: int, epsilon: float, rng: Rng) -> tuple[float, float, float]:
+    """Mean F1 of the pairs that differ, and of all and of equal pairs the false share."""
+    common, other = _graphs(kind, "few", p, rng)
+    graphs = dict(zip("ABCD", (common, common, common, other), strict=True))
+    evidence = together(
+        {
+            name: _released(_rows(graph, n, "normal", rng), epsilon, rng)
+            for name, graph in graphs.items()
+        }
+    )
+    scores = {
+        pair: _compared(
+            Difference(between=pair).fit(evidence).edges, [graphs[name] for name in pair]
+        )
+        for pair in combinations(graphs, 2)
+    }
+    f1 = np.mean([own for pair, (own, _) in scores.items() if "D" in pair])
+    equal = np.mean([false for pair, (_, false) in scores.items() if "D" not in pair])
+    return float(f1), float(np.mean([false for _, false in scores.values()])), float(equal)
 
 
 def _graphs(kind: str, change: str, p: int, rng: Rng) -> tuple[Array, Array]:

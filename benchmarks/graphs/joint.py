@@ -1,4 +1,4 @@
-"""Groups that share edges, or none: each graph alone, and all of them jointly."""
+"""Groups that share edges, or none, and periods that drift: each graph alone, and all jointly."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from gramercy.schemas.evidence import Evidence
 
 COLUMNS, EPSILON, GROUPS, ROWS = 30, 1.0, (4, 8), (2000, 5000)
 OWN = 0.1  # share of the edges of a group that no other group has
-SHARED, APART = ("edges in common", "nothing in common")
-SOURCES = {f"{kind}, {shared}": (kind, shared) for shared in (SHARED, APART) for kind in KINDS}
+DRIFT = 0.07  # share of the edges of a period that the next one has elsewhere
+SHARED, APART, DRIFTING = ("edges in common", "nothing in common", "drift")
+SOURCES = {
+    f"{kind}, {shared}": (kind, shared) for shared in (SHARED, APART, DRIFTING) for kind in KINDS
+}
 METHODS = {
     "single-auto": "each alone, auto",
     "single-ebic": "each alone, ebic",
@@ -29,25 +32,34 @@ METHODS = {
     "joint": "joint",
     "joint-best": "joint, best penalties",
 }
+FUSED = METHODS | {"fused": "joint, fused"}  # of periods that drift
 _CORRELATION = GraphicalLasso(scale="correlation")
 _SHARES, _PENALTIES = (0.0, 0.15, 0.3, 0.5, 0.8), np.geomspace(0.5, 0.06, 15)
 
 
 def truths_of(source: str, groups: int, rng: Rng) -> list[Truth]:
-    """Graphs of the groups: a common one with a tenth of its edges moved, or unrelated ones."""
+    """Graphs of the groups: a common one with some of its edges moved, or unrelated ones.
+
+    Of periods, each has the graph of the one before with a few edges moved.
+    """
     kind, shared = SOURCES[source]
     common = precision(kind, COLUMNS, rng)
     if shared == SHARED:
-        return [of_precision(_moved(common, rng)) for _ in range(groups)]
+        return [of_precision(_moved(common, OWN, rng)) for _ in range(groups)]
+    if shared == DRIFTING:
+        periods = [common]
+        while len(periods) < groups:
+            periods.append(_moved(periods[-1], DRIFT, rng))
+        return [of_precision(each) for each in periods]
     orders = [rng.permutation(COLUMNS) for _ in range(groups)]
     return [of_precision(precision(kind, COLUMNS, rng)[np.ix_(each, each)]) for each in orders]
 
 
-def _moved(common: Array, rng: Rng) -> Array:
+def _moved(common: Array, share: float, rng: Rng) -> Array:
     """The same weights, some of them at other pairs, and the same smallest eigenvalue."""
     own = np.triu(common, 1) * (np.abs(common) > scores.NO_EDGE)
     edges, free = np.argwhere(own), np.argwhere(np.triu(own == 0, 1))
-    count = round(OWN * len(edges))
+    count = round(share * len(edges))
     old = edges[rng.choice(len(edges), count, replace=False)]
     new = free[rng.choice(len(free), count, replace=False)]
     own[tuple(new.T)], own[tuple(old.T)] = own[tuple(old.T)], 0.0
@@ -68,8 +80,12 @@ def measured(source: str, n: int, groups: int, rng: Rng) -> Iterator[tuple[str, 
     ):
         fitted = [estimator.fit(each).matrix for each in evidence]
         yield name, _mean(np.stack([edge_mask(T) for T in fitted]), targets)
-    joint = JointGraphicalLasso().fit(together({f"{k}": each for k, each in enumerate(evidence)}))
-    yield "joint", _mean(_graphs(joint, groups), targets)
+    tables = together({f"{k}": each for k, each in enumerate(evidence)})
+    jointly = {"joint": JointGraphicalLasso()}
+    if SOURCES[source][1] == DRIFTING:
+        jointly["fused"] = JointGraphicalLasso(structure="fused")
+    for name, both in jointly.items():
+        yield name, _mean(_graphs(both.fit(tables), groups), targets)
     paths = [list(_path(evidence, share)) for share in _SHARES]
     for name, candidates in (("single-best", paths[:1]), ("joint-best", paths)):
         found = [_mean(graphs, targets) for path in candidates for graphs in path]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -90,6 +90,7 @@ def _page(results: Results) -> Iterator[str]:
     yield from _tables(results)
     yield from _pairs(results)
     yield from _differences(results)
+    yield from _pairs_of_groups(results)
     yield from _joint(results)
     yield "\n## The methods\n"
     for method in METHODS.values():
@@ -234,6 +235,24 @@ def _differences(results: Results) -> Iterator[str]:
         yield from table(("p", "n", "epsilon", *head, "D-trace: normal rows"), lines)
 
 
+def _pairs_of_groups(results: Results) -> Iterator[str]:
+    n = differences.ROWS[-1]
+    yield "\n### All pairs of four groups\n"
+    yield (
+        f"Groups of {n:,} normal rows, epsilon = 1: three have the same graph, and the fourth few "
+        "differences. Every pair has a rate of its own. The F1 is that of the pairs that differ. "
+        "Of equal pairs, the false share is that in which any difference is found.\n"
+    )
+    lines = []
+    for p in differences.COLUMNS:
+        both = (
+            _f1_and_false(results, name, differences.GROUPS, (p, n, 1.0))
+            for name in ("pairs", "equal-pairs")
+        )
+        lines.append((f"{p}", *both))
+    yield from table(("p", "F1 / false share of all pairs", "false share of equal pairs"), lines)
+
+
 def _f1_and_false(
     results: Results, method: str, change: str, setting: tuple[int, int, float]
 ) -> str:
@@ -254,21 +273,37 @@ def _joint(results: Results) -> Iterator[str]:
         f"groups. With edges in common, {joint.OWN:.0%} of the edges of a group are its own. The "
         "best penalties require the truth, and are equal for all groups.\n"
     )
+    sizes = list(product(joint.GROUPS, joint.ROWS))
+    yield from _of_tables(results, sizes, (joint.SHARED, joint.APART), joint.METHODS)
+    yield "\n## Periods whose graphs drift\n"
+    yield (
+        f"As above, with a release of epsilon = {joint.EPSILON:g} for each period: "
+        f"{joint.DRIFT:.0%} of the edges of a period are elsewhere in the next one. "
+        "`joint` is `structure: group` here.\n"
+    )
+    periods = joint.GROUPS[0]
+    yield from _of_tables(
+        results, [(periods, n) for n in joint.ROWS], (joint.DRIFTING,), joint.FUSED
+    )
+
+
+def _of_tables(
+    results: Results,
+    sizes: Sequence[tuple[int, int]],
+    kinds: Sequence[str],
+    methods: Mapping[str, str],
+) -> Iterator[str]:
     measures: tuple[tuple[Measure, str], ...] = (("f1", "F1"), ("false", "false edges"))
     for measure, title in measures:
         lines = []
-        for groups, n in product(joint.GROUPS, joint.ROWS):
-            for shared in (joint.SHARED, joint.APART):
-                sources = [each for each, (_, own) in joint.SOURCES.items() if own == shared]
-                for which, title_of in [([each], each) for each in sources] + [
-                    (sources, f"**all, {shared}**")
-                ]:
-                    found = [
-                        _of_groups(results, name, measure, which, n, groups)
-                        for name in joint.METHODS
-                    ]
-                    lines.append([title_of, f"{groups}", f"{n}", *found])
-        yield from table((title, "groups", "rows of each", *joint.METHODS.values()), lines)
+        for (groups, n), shared in product(sizes, kinds):
+            sources = [each for each, (_, own) in joint.SOURCES.items() if own == shared]
+            for which, title_of in [([each], each) for each in sources] + [
+                (sources, f"**all, {shared}**")
+            ]:
+                found = [_of_groups(results, name, measure, which, n, groups) for name in methods]
+                lines.append([title_of, f"{groups}", f"{n}", *found])
+        yield from table((title, "tables", "rows of each", *methods.values()), lines)
 
 
 def _of_groups(

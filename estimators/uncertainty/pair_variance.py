@@ -29,9 +29,7 @@ Array = NDArray[np.float64]
 
 def gaussian_variance(evidence: Evidence) -> Array:
     """S_ii S_jj + S_ij^2 with S the denoised matrix, shape (p, p)."""
-    S = evidence.repaired
-    power = np.maximum(np.diagonal(S), 0.0)
-    return np.outer(power, power) + S * S
+    return _products(evidence) + evidence.repaired**2
 
 
 def pair_variance(evidence: Evidence) -> Array:

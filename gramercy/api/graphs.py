@@ -37,7 +37,7 @@ class JointGraphs(Named[pd.DataFrame]):
     """The graphs of several tables that share edges, by the name of the table.
 
     Each is a DataFrame of partial correlations, zero for a missing edge, of the columns that are
-    usable in all tables. A table that is lost in the noise has no graph.
+    usable in all tables. A table that is lost in the noise, or has too few rows, has no graph.
 
     Parameters
     ----------
@@ -59,13 +59,18 @@ class JointGraphs(Named[pd.DataFrame]):
     """
 
     def __init__(self, owner: str, estimate: Estimate) -> None:
+        from gramercy.estimators.joint_graphical_lasso import weights_of
+
         self._estimate = estimate
         self.edges = estimate.tables["edges"]
         self.tables = estimate.tables["tables"].set_index("table")
         self.tuning = dict(estimate.tuning)
         columns = list(estimate.tables["columns"]["column"])
         used = self.tables.index[self.tables["status"] == "used"]
-        super().__init__(owner, {name: self._weights(name, columns) for name in used})
+        weights = {name: weights_of(self.edges, name, columns) for name in used}
+        super().__init__(
+            owner, {name: pd.DataFrame(own, columns, columns) for name, own in weights.items()}
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.owner, self._estimate)
@@ -155,13 +160,6 @@ class JointGraphs(Named[pd.DataFrame]):
     def _wide(self) -> pd.DataFrame:
         wide = self.edges.pivot(index=["row", "column"], columns="table", values="weight")
         return wide.reindex(columns=list(self)).rename_axis(columns=None)
-
-    def _weights(self, name: str, columns: list[str]) -> pd.DataFrame:
-        weights = pd.DataFrame(0.0, index=columns, columns=columns)
-        own = self.edges[self.edges["table"] == name]
-        for row, column, weight in zip(own["row"], own["column"], own["weight"], strict=True):
-            weights.loc[row, column] = weights.loc[column, row] = weight
-        return weights
 
     def _repr_html_(self) -> str:
         return html_table(self.tables, f"Graphs of {self.owner}")

@@ -19,6 +19,7 @@ from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.notation import shortened_pair, significant
 from gramercy.common.pictures import small_graphs
 from gramercy.common.plotting import ACCENT, FAINT, figure, forest, scree, with_words
+from gramercy.estimators.joint_graphical_lasso import weights_of
 from gramercy.estimators.released_table import ReleasedTable
 from gramercy.reports.marginal_tables import BARS, overlaid_bars
 from gramercy.reports.reader_notes import display_name
@@ -348,11 +349,6 @@ def joint_graph(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, A
     tables, names = estimate.tables["tables"], list(estimate.tables["columns"]["column"])
     used = list(tables["table"][tables["status"] == "used"])
     edges = estimate.tables["edges"]
-    at = {name: k for k, name in enumerate(names)}
-    weights = {name: np.zeros((len(names), len(names))) for name in used}
-    for name, row, column, weight in edges.itertuples(index=False):
-        i, j = at[row], at[column]
-        weights[name][i, j] = weights[name][j, i] = weight
     wide = edges.pivot(index=["row", "column"], columns="table", values="weight")
     wide = wide.reindex(columns=used)
     order = pd.DataFrame({"tables": wide.count(axis=1), "size": wide.abs().max(axis=1)})
@@ -362,7 +358,9 @@ def joint_graph(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, A
         "tables": tables.to_dict("records"),
         "structure": str(estimate.manifest.estimator["structure"]),
         "picture": small_graphs(
-            estimate.manifest.estimate, {name: weights[name] for name in shown}, names
+            estimate.manifest.estimate,
+            {name: weights_of(edges, name, names) for name in shown},
+            names,
         ),
         "shown": shown,
         "lines": [

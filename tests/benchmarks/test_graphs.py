@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from benchmarks.cells import append, read_results
-from benchmarks.graphs import cells, joint, page, pairs, releases, scores, tables, truths
+from benchmarks.graphs import (
+    cells,
+    differences,
+    joint,
+    page,
+    pairs,
+    releases,
+    scores,
+    tables,
+    truths,
+)
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
 from gramercy.mechanisms.accounting.gdp import gdp_delta
@@ -137,10 +147,32 @@ def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_groups_have_a_tenth_of_their_edges_of_their_own() -> None:
     for source, (_, shared) in joint.SOURCES.items():
+        if shared == joint.DRIFTING:
+            continue
         graphs = [each.edges for each in joint.truths_of(source, 3, np.random.default_rng(5))]
         common = np.mean([(graphs[0] & each).sum() / each.sum() for each in graphs[1:]])
         assert (common > 0.75) == (shared == joint.SHARED)
         assert common < 0.9
+
+
+def test_periods_drift_from_each_other() -> None:
+    truths_of = joint.truths_of(f"hub, {joint.DRIFTING}", 4, np.random.default_rng(5))
+    common = [(truths_of[0].edges & each.edges).sum() for each in truths_of]
+    assert common[0] > common[1] > common[3] > common[0] / 2
+
+
+def test_all_pairs_of_groups_are_compared_and_reported(tmp_path: Path) -> None:
+    cell = cells.Cell(f"hub:{differences.GROUPS}", 10, 50_000, 1.0, 0, differences=True)
+    found = cells.measure(cell)
+    f1, false = found.methods["pairs"].f1, found.methods["equal-pairs"].false
+    assert f1 is not None
+    assert f1 > 0.5
+    assert false is not None
+    assert false < 0.5
+    append(tmp_path / "results.jsonl", found)
+    page.write(tmp_path)
+    shown = (tmp_path / "results.md").read_text().split("All pairs of four groups")[1]
+    assert f"| 10 | {f1:.2f} / " in shown
 
 
 def test_groups_are_reported(tmp_path: Path) -> None:

@@ -222,13 +222,14 @@ def test_tables_lost_in_noise_have_no_graph() -> None:
 def test_tables_of_few_rows_have_no_graph() -> None:
     groups = simulated(4, same=True)
     few = {f"t{k}": of_rows(rows) for k, rows in enumerate((3, 20), 2)}
-    given = fitted(groups | few).tables
+    given = fitted(groups | few, penalty=0.2, shared=0.3).tables
     status = given["tables"].set_index("table")["status"]
     assert status.to_dict() == dict.fromkeys(("t0", "t1"), "used") | dict.fromkeys(
         few, "too few rows"
     )
     assert set(given["edges"]["table"]) == {"t0", "t1"}
-    assert fitted(groups | {"t2": of_rows(100)}).tables["tables"]["status"].eq("used").all()
+    enough = fitted(groups | {"t2": of_rows(100)}, penalty=0.2, shared=0.3).tables
+    assert enough["tables"]["status"].eq("used").all()
 
 
 def of_rows(rows: int) -> Evidence:
