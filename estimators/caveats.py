@@ -29,6 +29,7 @@ from gramercy.estimators.clipped_moments import ClippedMoments
 from gramercy.estimators.derived_columns import BackTransform
 from gramercy.estimators.far_cells import noisy_cells
 from gramercy.estimators.lost_moments import clipped_moments
+from gramercy.estimators.table_comparison import NUMBER, over_time
 from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.scaling.column_scan import NoisyCells
@@ -50,6 +51,7 @@ Kind = Literal[
     "hidden cells",
     "hidden rows",
     "count",
+    "tables differ",
 ]
 
 _LONG = 1.15  # upper bound of a standard deviation relative to the estimate, by clipping alone
@@ -59,6 +61,7 @@ _STAGES = ((None, 4.0), (1, 16.0))  # number of stages, and ratio of distances a
 _MANY_MISSING = 0.2  # share of the cells of a column
 _CONFIDENCE = 0.95
 _SURE = 3.0  # standard deviations of the noise
+_DIFFERENT = 0.01  # false discovery rate: of pools of one population, it is the share with a caveat
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class Caveat:
         ``missing together``: correlations that depend on which cells are missing together, where
         that is not published; ``not at random``: rows with missing cells are unlike the others;
         ``hidden cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
-        ``count``: the declared number of rows or persons contradicts the published counts.
+        ``count``: the declared number of rows or persons contradicts the published counts;
+        ``tables differ``: the tables of a pool have different means, deviations or correlations.
     notice
         Its words, the code of their family, and the names and numbers in them.
     column
@@ -123,11 +127,11 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     """
     units = table_units(evidence)
     if units is None:
-        return contradicted_count(evidence)
+        return (*contradicted_count(evidence), *_tables_differ(evidence))
     hidden = _hidden(evidence, units)
     found = [*_tails(evidence, units, hidden), *_missing(evidence)]
     if evidence.pooled:
-        found += _of_releases(evidence)
+        found += [*_of_releases(evidence), *_tables_differ(evidence)]
     else:
         found += _of_histograms(evidence, hidden)
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
@@ -152,6 +156,29 @@ def _of_releases(pool: Evidence) -> Iterator[Caveat]:
             of_table = named.release if each.column is None else None
             found.setdefault((each.kind, each.column, of_table), named)
     yield from found.values()
+
+
+def _tables_differ(pool: Evidence) -> Iterator[Caveat]:
+    """Whether tables of different rows are unlike each other, with false discoveries controlled."""
+    if not pool.pooled or pool.same_rows:
+        return
+    tables = {str(k): each.evidence for k, each in enumerate(pool.pooled)}
+    tests = over_time(tables).changes
+    differing = tests[tests["adjusted"] <= _DIFFERENT]
+    if differing.empty:
+        return
+    kind, column, other = differing.loc[differing["p_value"].idxmin(), NUMBER]
+    notice = families.READING(
+        "The pooled tables differ: in {differing} of {tested} means, standard deviations and "
+        "correlations, most clearly in the {kind} of {column}.",
+        "A pool is for tables of one population: its numbers are averages of unlike ones, and its "
+        "intervals do not contain the differences. Compare the releases: first.compare(second).",
+        differing=len(differing),
+        tested=int(tests["p_value"].notna().sum()),
+        kind=kind,
+        column=f"{column} with {other}" if other else column,
+    )
+    yield Caveat("tables differ", notice)
 
 
 def _of_histograms(evidence: Evidence, hidden: Mapping[str, Traceless]) -> Iterator[Caveat]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from gramercy.estimators.caveats import caveats, caveats_table
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.pooling.agreement import check_pool, check_same_kind, tables
@@ -69,7 +70,8 @@ class PooledReleases(Estimator):
     together, of every entry of ``second_moment``.
 
     Tables: ``releases`` has the weight of each release, its number of rows, and its typical noise
-    and sampling error in an entry; ``tuning`` has those of the pool. If the releases have means,
+    and sampling error in an entry; ``tuning`` has those of the pool; ``caveats``, if there are
+    some, says whether the tables differ, among others. If the releases have means,
     the tables of `estimators.summary_table` follow, in the columns' own units.
     """
 
@@ -110,6 +112,8 @@ class PooledReleases(Estimator):
         summary = {}
         if table_units(evidence) is not None:
             summary = dict(SummaryTable(level=self.level).fit(evidence).tables)
+        elif limits := caveats(evidence):
+            summary = {"caveats": caveats_table(limits)}
         tuning = {
             "level": self.level,
             "number_of_rows": evidence.rows,

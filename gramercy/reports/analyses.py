@@ -183,6 +183,7 @@ def pooled(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
         "error_share": error / own["standard_error"] if own["standard_error"] > 0 else None,
         "picture": _errors(facts.estimate, shown, tuning["noise"], error),
         "columns": columns,
+        "caveats": tables["caveats"].to_dict("records") if "caveats" in tables else [],
         "weighted": release.evidence.lost is None,
     }
 

@@ -309,6 +309,7 @@ _LIMITS: dict[Kind, str] = {
     "missing together": "Columns with missing cells",
     "not at random": "Columns whose cells are not missing at random",
     "count": "The number of rows in the contract seems to be wrong",
+    "tables differ": "The pooled tables are unlike each other",
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import registry
+from gramercy.estimators.caveats import caveats
 from gramercy.estimators.pooling.pool import pool
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
@@ -161,3 +162,25 @@ def test_settings_name_releases() -> None:
             estimator(wrong)
     with raises(families.KEY):
         estimator()
+
+
+def differing(*releases: ReleaseEvidence, **settings: Any) -> list[dict[str, Any]]:
+    made = estimator(*[each.name for each in releases[1:]], **settings)
+    found = made.fit(made.evidence_of(releases)).tables.get("caveats")
+    lines = [] if found is None else found.to_dict("records")
+    return [each for each in lines if each["kind"] == "tables differ"]
+
+
+def test_tables_that_differ_are_named() -> None:
+    """One of them has incomes that are a third higher; releases of one population do not differ."""
+    first, like = (release(f"{k}/v1-r1", noisy(0.02, k + 1, of_table=k)) for k in range(2))
+    table = survey_table(1000, 5)
+    richer = table.assign(income=1.3 * table["income"])
+    other = release("2/v1-r1", survey_evidence(richer, 0.02, 3))
+    assert differing(first, like) == []
+    assert len(differing(first, other)) == 1
+    assert len(differing(first, like, other)) == 1
+    (found,) = (each for each in caveats(pool([first, other], None)) if each.column is None)
+    assert found.notice.facts["column"] == "income"
+    # The noise of one table is independent, and its rows are the same.
+    assert differing(first, release("0/v1-r2", noisy(0.02, 9, of_table=0))) == []
