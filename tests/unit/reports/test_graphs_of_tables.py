@@ -53,7 +53,7 @@ def test_shared_edges_are_listed_first(page: str) -> None:
 
 
 def test_differences_have_intervals_and_a_false_discovery_rate(page: str) -> None:
-    part = page[page.index("What differs: A minus B") :]
+    part = page[page.index("difference: what differs, A minus B") :]
     sentence = part[: part.index("</p>")]
     assert "10 %" in sentence
     line = r'<tr><td class="pair">[^<]*, [^<]*</td>.*?</tr>'
