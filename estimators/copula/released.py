@@ -293,6 +293,11 @@ def hermite_coefficients(marginal: Marginal) -> Array:
     return np.append(coefficients, _WEIGHTED[0] @ (values - mean) ** 2)
 
 
+def has_whole_numbers_alone(marginal: Marginal) -> bool:
+    """Whether every cell is a whole number."""
+    return bool((marginal.values(_HERMITE_GRID) % 1 == 0).all())
+
+
 def latent_correlations(expanded: Array, covariances: Array) -> Array:
     """Latent correlations that give the covariances, as far as any do.
 

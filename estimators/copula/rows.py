@@ -18,6 +18,7 @@ from gramercy.estimators.copula.released import (
     OrderedChoice,
     ReleasedColumns,
     TableColumn,
+    has_whole_numbers_alone,
     hermite_coefficients,
     latent_correlations,
     released_columns,
@@ -34,6 +35,7 @@ Array = NDArray[np.float64]
 
 _BATCH = 1 << 15  # rows drawn at a time
 _MISSING_SEED = 20160302  # of a second public stream, so that missing cells change no other cell
+_LARGEST_WHOLE = 2.0**53  # of which a double has every one
 _MOST_PAIRS = 20_000  # of a comparison
 
 
@@ -85,24 +87,31 @@ class Copula:
                 table[column.facts.name] = _computed(column, table, units)
         return pd.DataFrame(table)
 
-    def in_own_types(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def in_own_types(self, rows: pd.DataFrame, integers: Sequence[str] = ()) -> pd.DataFrame:
         """The rows of `draw` with the types that the columns of the table have.
 
         Levels are whole numbers, truth values or texts, as they are declared, and numbers that
-        stand for dates are dates.
+        stand for dates are dates. Numbers are whole if they are among `integers`, or if the
+        released distribution has whole numbers alone.
         """
         return rows.assign(
             **{
-                column.facts.name: _in_own_type(column, rows[column.facts.name])
+                column.facts.name: _in_own_type(
+                    column, rows[column.facts.name], column.facts.name in integers
+                )
                 for column in self.latent.columns
             }
         )
 
 
-def _in_own_type(column: TableColumn, cells: pd.Series) -> pd.Series:
+def _in_own_type(column: TableColumn, cells: pd.Series, rounded: bool) -> pd.Series:
     if isinstance(column, Number):
         unit = column.facts.dates
         if unit is None:
+            whole = rounded or has_whole_numbers_alone(column.marginal)
+            present = cells.dropna()
+            if whole and ((present % 1 == 0) & (present.abs() < _LARGEST_WHOLE)).all():
+                return cells.astype("Int64" if cells.hasnans else "int64")
             return cells
         days = np.floor(cells * unit.days + 0.5)
         return pd.Timestamp(unit.since) + pd.to_timedelta(days, unit="D")

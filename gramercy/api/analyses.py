@@ -388,8 +388,8 @@ class ReleaseAnalyses(ReleaseMatrices):
         Returns
         -------
         DataFrame
-            The columns of the table, with levels and dates in types of their own. Its ``attrs`` say
-            that it is synthetic, and of which release.
+            The columns of the table, with levels, whole numbers and dates in types of their own.
+            Its ``attrs`` say that it is synthetic, and of which release.
 
         Raises
         ------
@@ -400,7 +400,7 @@ class ReleaseAnalyses(ReleaseMatrices):
 
         self._needs_second_moment()
         copula = Copula.of(self.evidence)
-        table = copula.in_own_types(copula.draw(rows, missing, integers))
+        table = copula.in_own_types(copula.draw(rows, missing, integers), integers)
         table.attrs |= {"synthetic": True, "release": self.id}
         return table
 

@@ -189,6 +189,19 @@ def test_integers_are_rounded() -> None:
         copula.draw(0)
 
 
+def test_whole_numbers_have_their_own_type() -> None:
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"flag": rng.random(20_000) < 0.3, "age": rng.normal(size=20_000)}) * 1.0
+    facts: list[Facts] = [number("flag", 0, 1, 0, 1), number("age", -8, 8, 0, 1)]
+    copula = Copula.of(release_of(table, facts, present=(1.0, 1.0, 0.75)))
+    assert list(copula.in_own_types(copula.draw(9)).dtypes) == ["int64", "float64"]
+    integers = ("age",)
+    rows = copula.in_own_types(copula.draw(100, integers=integers), integers)
+    assert list(rows.dtypes) == ["int64", "Int64"]
+    complete = copula.in_own_types(copula.draw(100, False, integers), integers)
+    assert complete["age"].dtype == np.int64
+
+
 def test_release_without_means_is_refused() -> None:
     table, facts = mixed_table()
     evidence = release_of(table, facts)
