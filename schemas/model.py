@@ -141,6 +141,7 @@ MuOfPure = Annotated[float, Field(strict=True, ge=1e-6, le=50, allow_inf_nan=Fal
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 Slug = Annotated[str, Field(pattern=SLUG)]
+LONGEST_LABEL = 63
 Label = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"), BeforeValidator(label)
 ]

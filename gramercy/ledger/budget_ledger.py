@@ -339,6 +339,7 @@ class Ledger:
             checks.check_budget(dataset, statement, due)
             turn = 1 + journal.charge_count(db, dataset)
             number = next_number(journal.releases(db, dataset), version)
+            checks.check_name(version, number)
             total = statement.charged.plus(due)
             # An entry states a guarantee of more than 0: that of the series which includes it.
             stated = guarantee if due == INCLUDED else due

@@ -22,7 +22,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.corrections import as_yaml
 from gramercy.schemas.errors import SpentFailure, TermsChanged
 from gramercy.schemas.ledger_history import Anchor, ChargeState
-from gramercy.schemas.model import canonical_json, single_line
+from gramercy.schemas.model import LONGEST_LABEL, canonical_json, single_line
 
 
 def verify_location(db: Connection) -> None:
@@ -234,6 +234,19 @@ def check_delta(budget: Budget, rows: int) -> None:
             "delta must be less than 1/rows = {limit:.3g}.",
             "Choose a smaller delta: at this one, publishing a whole row would be allowed.",
             limit=1 / rows,
+        )
+
+
+def check_name(version: str, number: int) -> None:
+    """Refuse a version that is too long for the id of its next release."""
+    most = LONGEST_LABEL - len(f"-r{number}")
+    if len(version) > most:
+        raise families.PERIOD(
+            "The version {version} is too long: its next release is number {number}.",
+            "Write a version of at most {most} characters.",
+            version=version,
+            number=number,
+            most=most,
         )
 
 

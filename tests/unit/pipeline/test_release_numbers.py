@@ -32,7 +32,7 @@ from tests.support.factories import (
     write_table,
 )
 from tests.support.ledgers import TENTH, contract, rewrite
-from tests.support.problems import like
+from tests.support.problems import like, raises
 
 YEARLY = {"epsilon": 50.0, "delta": 1e-5, "per": "year"}
 ORDER = ["air/2014-r1", "air/2015-r1", "air/2014-r2"]
@@ -105,6 +105,18 @@ def test_ids_differ_where_case_and_punctuation_do_not_count(home: Path) -> None:
     charges = [ledger.charge(contract(), each, each, TENTH, "").release for each in versions]
     assert charges == ["V.1-r1", "v.1-r2", "v-1-r3", "v1-r1", "v-1-r1-r1", "v.1-r1-r2"]
     assert ledger.find_inconsistencies() == []
+
+
+def test_version_that_leaves_no_room_for_a_number_is_not_charged(home: Path) -> None:
+    ledger, most = Ledger.of(Home.default()), 63  # characters of a label
+    versions = ["v" * (most - 2), "v" * (most - 3)]
+    with raises(families.PERIOD, version=versions[0], most=most - 3):
+        ledger.charge(contract(), versions[0], "a", TENTH, "")
+    for k in range(9):
+        assert len(ledger.charge(contract(), versions[1], f"b{k}", TENTH, "").release) == most
+    with raises(families.PERIOD, version=versions[1], most=most - 4):
+        ledger.charge(contract(), versions[1], "c", TENTH, "")
+    assert len(ledger.charges("toy")) == 9
 
 
 def test_requests_in_parallel_have_different_numbers(database: Path | str) -> None:
