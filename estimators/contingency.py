@@ -206,7 +206,7 @@ def table_frame(
             "count_lower": np.concatenate([lower for _, lower, _ in counts]),
             "count_upper": np.concatenate([upper for _, _, upper in counts]),
             "share": np.concatenate([each.value for each in parts]),
-            "standard_error": np.concatenate([each.standard_error for each in parts]),
+            "standard_error": np.concatenate([each.error(target) for each in parts]),
             "lower": np.concatenate([lower for lower, _ in bounds]),
             "upper": np.concatenate([upper for _, upper in bounds]),
             "law": pd.Series([LAW] * len(labels), dtype="str"),

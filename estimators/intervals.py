@@ -167,4 +167,4 @@ def _finite_bounds(
     """Estimate, standard error and bounds; 0 with standard error 1 where not estimable."""
     lower, upper = entries.interval(level, target)
     estimate = np.where(entries.estimable, entries.estimate, 0.0)
-    return estimate, np.where(entries.estimable, entries.standard_error, 1.0), lower, upper
+    return estimate, np.where(entries.estimable, entries.error(target), 1.0), lower, upper

@@ -64,6 +64,10 @@ class Shares:
         """Standard deviations by noise and sampling together."""
         return np.hypot(self.noise_error, self.sampling_error)
 
+    def error(self, target: Target) -> Array:
+        """Standard deviations of the errors: of the table itself those of the noise alone."""
+        return self.standard_error if target == "population" else self.noise_error
+
     def interval(self, level: float, target: Target = "population") -> Bounds:
         """Bounds of the shares in the table, or in the population of which it is a sample."""
         sampling = self.sampling_error

@@ -121,7 +121,7 @@ def _columns(known: ReleasedTable, units: TableUnits, level: float, target: Targ
     table["missing"], table["missing_error"] = np.array(missing).T
     for name, entries in (("mean", means), ("deviation", deviations)):
         lower, upper = entries.interval(level, target)
-        values = (entries.estimate, entries.standard_error, lower, upper)
+        values = (entries.estimate, entries.error(target), lower, upper)
         for key, each in zip(("", "_error", "_lower", "_upper"), values, strict=True):
             table[name + key] = np.where(entries.estimable, each, np.nan)[numeric]
     table["clipping"] = largest_shifts(evidence, units, level)

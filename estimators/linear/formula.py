@@ -181,7 +181,15 @@ def _references(formula: str) -> dict[str, str]:
                 name=found["name"],
             )
         if coding and coding["level"]:
-            references[found["name"].strip("`")] = coding["level"].strip("\"'")
+            name, level = found["name"].strip("`"), coding["level"].strip("\"'")
+            if references.setdefault(name, level) != level:
+                raise families.FORMULA(
+                    "The formula '{formula}' compares the levels of '{name}' with several of them.",
+                    "Write one of {levels} everywhere, and compare others by .t_test().",
+                    formula=formula,
+                    name=name,
+                    levels=(references[name], level),
+                )
     return references
 
 

@@ -58,6 +58,10 @@ class Entries:
         """Lower and upper bounds at a confidence level."""
         return self.bounds(level, target)
 
+    def error(self, target: Target) -> Array:
+        """Standard deviation of the error: of a table itself that of the noise alone."""
+        return self.standard_error if target == "population" else self.noise_error
+
     @property
     def bias(self) -> Bias:
         """What is not known of the bias of clipping."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 from gramercy.api.frames import check_between
-from gramercy.api.habits import HABITS, estimator_name
+from gramercy.api.habits import HABITS, estimator_name, refuse_arguments
 from gramercy.api.matrices import ReleaseMatrices
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -115,6 +115,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         selection: Literal["lasso"] | None = None,
         cov_type: str | None = None,
         level: float = 0.95,
+        **other: Never,
     ) -> RegressionResult:
         """Linear regression in the columns' own units, with errors by noise and sampling.
 
@@ -135,6 +136,8 @@ class ReleaseAnalyses(ReleaseMatrices):
             release. By default, robust ones if it has folds.
         level
             Confidence level of the intervals.
+        **other
+            None: arguments of other packages, such as ``family``, are refused in one sentence.
 
         Raises
         ------
@@ -146,6 +149,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         from gramercy.api.regression import RegressionResult, of_errors
         from gramercy.estimators.regression import LinearRegression
 
+        refuse_arguments("regression", other)
         self._needs_second_moment()
         settings = {
             "formula": formula,
@@ -260,7 +264,9 @@ class ReleaseAnalyses(ReleaseMatrices):
         found = reliability(self.evidence, columns, reverse, level, self.id)
         return ReliabilityResult(*found, reverse, level)
 
-    def crosstab(self, rows: str, columns: str | None = None, level: float = 0.95) -> CrossTable:
+    def crosstab(
+        self, rows: str, columns: str | None = None, level: float = 0.95, **other: Never
+    ) -> CrossTable:
         """Counts of two columns of levels, or of one, with intervals.
 
         Parameters
@@ -269,6 +275,8 @@ class ReleaseAnalyses(ReleaseMatrices):
             Names of columns of levels.
         level
             Confidence level of the intervals.
+        **other
+            None: those of pandas, such as ``margins``, are refused in one sentence.
 
         Raises
         ------
@@ -277,6 +285,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         """
         from gramercy.api.tables import CrossTable
 
+        refuse_arguments("crosstab", other)
         self._needs_second_moment()
         settings = {"rows": rows, "columns": columns, "level": level}
         with self._grouped_by_another():
@@ -383,7 +392,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         missing
             Whether numeric cells are missing with the published shares.
         integers
-            Numeric columns whose cells are rounded to whole numbers.
+            Numeric columns whose cells are whole numbers.
 
         Returns
         -------

@@ -54,11 +54,15 @@ class Comparison(WithHabits):
         both variances. NaN for shares of levels, and where noise hides a number.
         """
         table = self._table.copy()
-        deviations = table[table["kind"] == DEVIATION].set_index("column")[["first", "second"]]
-        pooled = np.sqrt((deviations**2).mean(axis=1, skipna=False))
-        table["cohens_d"] = table["difference"] / table["column"].map(pooled)
+        table["cohens_d"] = table["difference"] / table["column"].map(self._deviations)
         table.loc[table["kind"] != MEAN, "cohens_d"] = np.nan
         return table
+
+    @property
+    def _deviations(self) -> pd.Series:
+        """Of each numeric column, the root of the mean of both variances."""
+        deviations = self._table[self._table["kind"] == DEVIATION].set_index("column")
+        return np.sqrt((deviations[["first", "second"]] ** 2).mean(axis=1, skipna=False))
 
     @property
     def p_value(self) -> float:
@@ -69,28 +73,40 @@ class Comparison(WithHabits):
         """The differences that are found at a false discovery rate, the surest first."""
         return self._table[self._table["adjusted"] <= rate].sort_values("p_value")
 
-    def plot(self, ax: Axes | None = None, pairs: int = 30) -> Axes:
-        """Draw the differences of correlations that are largest in standard errors.
+    def plot(self, ax: Axes | None = None, most: int = 30) -> Axes:
+        """Draw the differences of means, standard deviations and correlations, the surest first.
+
+        Those of means and of standard deviations are drawn in standard deviations, as ``cohens_d``
+        is; those of shares of levels and of correlations as they are.
 
         Parameters
         ----------
         ax
             Axes to draw on; None for a new figure.
-        pairs
-            Number of pairs of columns to draw.
+        most
+            Number of differences to draw.
 
         Raises
         ------
         MissingPackages
             If matplotlib is not installed.
         """
-        table = self._table[self._table["kind"] == CORRELATION]
-        shown = table.sort_values("p_value", kind="stable").head(pairs)
-        labels = [shortened_pair(a, b) for a, b in shown[["column", "other"]].to_numpy()]
-        drawn = forest(shown[["difference", "lower", "upper"]].to_numpy().T, labels, ax)
+        shown, units = self._table, self._deviations
+        shown = shown.sort_values("p_value", kind="stable").head(most)
+        scaled = shown["column"].isin(units.index) & (shown["kind"] != CORRELATION)
+        unit = shown["column"].map(units).where(scaled, 1.0)
+        labels = [
+            shortened_pair(a, b) if b else f"{kind if in_units or kind != MEAN else 'share'} of {a}"
+            for kind, a, b, in_units in zip(
+                shown["kind"], shown["column"], shown["other"], scaled, strict=True
+            )
+        ]
+        numbers = shown[["difference", "lower", "upper"]].div(unit, axis=0)
+        drawn = forest(numbers.to_numpy().T, labels, ax)
         pair = f"{shortened(self.first, 16)} minus {shortened(self.second, 16)}"
-        title = f"Correlations that differ most: {pair}"
-        return with_words(drawn, title, f"difference, with {100 * self.level:g} % interval")
+        scale = "in standard deviations; of shares and correlations as they are"
+        words = f"difference, with {100 * self.level:g} % interval\n{scale}"
+        return with_words(drawn, f"The surest differences: {pair}", words)
 
     def _repr_html_(self) -> str:
         found = self.discoveries().set_index("column")

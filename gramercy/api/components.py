@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.api.habits import OF_LOADINGS, WithHabits
 from gramercy.api.notebook import html_table
 from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import axes, draws, loading_map, scree
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from gramercy.schemas.evidence import Evidence
 
 
-class ComponentsResult:
+class ComponentsResult(WithHabits):
     """Principal components that are above the noise, with intervals of their shares.
 
     Parameters
@@ -57,6 +58,8 @@ class ComponentsResult:
     >>> found.n_components, list(found.components.columns)
     (3, ['income', 'age', 'hours'])
     """
+
+    habits = OF_LOADINGS
 
     def __init__(
         self, estimate: Estimate, evidence: Evidence, n_components: int | None = None
@@ -125,6 +128,11 @@ class ComponentsResult:
         NaN for components within the noise, and for those that noise or sampling mixes with others.
         """
         return self._matrix("loading")
+
+    @property
+    def loadings(self) -> pd.DataFrame:
+        """The same as columns of the table by components, as in R's ``prcomp(x)$rotation``."""
+        return self.components.T
 
     @property
     def standard_errors(self) -> pd.DataFrame:
@@ -196,7 +204,7 @@ class ComponentsResult:
                 ),
                 "",
                 "Loadings (NaN: unknown):",
-                self.components.T.to_string(float_format="{:.3f}".format),
+                self.loadings.to_string(float_format="{:.3f}".format),
             ]
         return "\n".join(lines)
 
@@ -213,7 +221,7 @@ class ComponentsResult:
     @draws
     def plot_loadings(self, ax: Axes | None = None) -> Axes:
         """Heat map of the loadings; unknown ones are hatched."""
-        return loading_map(self.components.T, ax, "Loadings of the components")
+        return loading_map(self.loadings, ax, "Loadings of the components")
 
     @property
     def _head(self) -> str:
@@ -237,5 +245,5 @@ class ComponentsResult:
     def _repr_html_(self) -> str:
         shares = self.shares[["share", "lower", "upper"]].round(3)
         return html_table(shares, f"{self._head} Shares of the variance:") + html_table(
-            self.components.T.round(3), "Loadings; unknown ones are empty:"
+            self.loadings.round(3), "Loadings; unknown ones are empty:"
         )

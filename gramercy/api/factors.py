@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from gramercy.api.habits import OF_LOADINGS, WithHabits
 from gramercy.api.notebook import html_table
 from gramercy.api.own_rows import OwnRows
 from gramercy.common.plotting import draws, loading_map
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from gramercy.schemas.evidence import Evidence
 
 
-class FactorAnalysisResult:
+class FactorAnalysisResult(WithHabits):
     """Factors by maximum likelihood, with intervals that contain noise and sampling.
 
     Parameters
@@ -58,6 +59,8 @@ class FactorAnalysisResult:
     >>> list(found.loadings.columns), list(found.loadings.index)
     (['F1'], ['income', 'age', 'hours'])
     """
+
+    habits = OF_LOADINGS
 
     def __init__(self, estimate: Estimate, evidence: Evidence, release: str) -> None:
         tables, tuning = estimate.tables, estimate.tuning
@@ -158,6 +161,8 @@ class FactorAnalysisResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Heat map of the loadings; unknown ones are hatched."""
         return loading_map(self.loadings, ax, "Loadings of the factors")
+
+    plot_loadings = plot
 
     @property
     def _shares(self) -> pd.DataFrame:

@@ -209,7 +209,8 @@ class NumbersOverTime(Frame):
         labels = [str(each) for each in lines[named]]
         over_time(labels, lines[["estimate", "lower", "upper"]].to_numpy().T, drawn)
         words = f"{kind} of {column}" + (f" and {other}" if other else "")
-        return with_words(drawn, f"{words.capitalize()}, with intervals", named, words)
+        title = f"{words[:1].upper()}{words[1:]}, with intervals"  # columns keep their case
+        return with_words(drawn, title, named, words)
 
 
 class Quantiles(SummaryFrame):

@@ -164,11 +164,20 @@ class Groups(WithHabits, Named[GroupRelease]):
     habits = OF_GROUPS
 
     def __getitem__(self, name: str | float) -> GroupRelease:
-        return super().__getitem__(level_text(name))
+        return super().__getitem__(self._key(name))
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(self._key(name))
+
+    def get(self, name: str | float, default: Any = None) -> Any:
+        """The group of this name or level; the default if there is none."""
+        return super().get(self._key(name), default)
+
+    def _key(self, name: object) -> str:
+        text = level_text(name)
+        return OTHER if text == "other" and text not in self.keys() else text
 
     def __missing__(self, name: str) -> GroupRelease:
-        if name == "other" and OTHER in self:
-            return self[OTHER]
         raise wordings.unknown_group(self.owner, name, most_similar_first(name, self))
 
     @property

@@ -105,15 +105,32 @@ HABITS = _by_name(
         "Only a whole release has histograms, and not its groups or several together.": (
             "marginals quantiles"
         ),
-        "Use .factor_analysis().": "fa factor_analyzer efa",
+        "Use .factor_analysis().": "fa factor_analyzer efa parallel_analysis",
         "Use .reliability(COLUMNS).": "cronbach_alpha omega",
-        "Use .guarantee.epsilon and .guarantee.delta of the release.": "epsilon delta",
+        "Use .synthesize(ROWS).": "synthetic generate",
+        "Use .guarantee.epsilon and .guarantee.delta of the release.": (
+            "epsilon delta budget privacy"
+        ),
         "Cite .id and .sha256 of the release; .manifest.dataset has title, curator and version, "
-        ".manifest.published the day.": "cite citation published curator",
+        ".manifest.published the day.": "cite citation published curator title doi",
         "Seal, checksums and signature were verified when the release was opened: .signed_by is "
         "the key. 'gramercy verify' recomputes its numbers.": "verify signature",
     }
 )
+_OF_ARGUMENTS = {  # of methods
+    "regression": {
+        HABITS["glm"]: "family link",
+        "Rows have no weights but those of clipping.": "weights",
+        "The release is the data: its columns are .names.": "data",
+        "Use level=0.95, or .conf_int(alpha) of the result.": "alpha",
+        "Use cov_type='HC3', in a release with folds.": "robust",
+    },
+    "crosstab": {
+        "Use .crosstab(A, B).table(margins=True).": "margins",
+        "Use .crosstab(A, B).table('share', normalize='index').": "normalize",
+        "It counts rows. Use .describe(by=COLUMN) for means.": "values aggfunc",
+    },
+}
 OF_GROUPS = _by_name(
     {
         "Use .changes().": "anova welch_anova f_oneway kruskal",
@@ -138,10 +155,23 @@ OF_REGRESSION = _by_name(
             "get_robustcov_results"
         ),
         "Use .rsquared.": "score",
+        "Use .residual_sd.": "mse_resid scale ssr",
         _COLLINEAR: "vif variance_inflation_factor condition_number",
         "Use .table of the regression, a DataFrame with .to_csv(), .to_excel() and .to_latex().": (
             f"{_OF_TABLES} as_latex as_html as_csv tables"
         ),
+    }
+)
+OF_LOADINGS = _by_name(  # of components and factors
+    {
+        "Use .transform(ROWS).": "scores fit_transform fit",
+        "Use .loadings, a DataFrame with .to_csv(), .to_excel() and .to_latex().": (
+            f"{_OF_TABLES} loadings_"
+        ),
+        "Use .eigenvalues.": "get_eigenvalues",
+        "Use .communalities.": "get_communalities",
+        "Use .uniquenesses.": "get_uniquenesses",
+        "Use .variance.": "get_factor_variance",
     }
 )
 OF_TABLES = _by_name(
@@ -170,6 +200,19 @@ class WithHabits:
                     "There is no .{name} here.", "{instead}", name=name, instead=self.habits[name]
                 )
             return object.__getattribute__(self, name)  # raises what was raised before
+
+
+def refuse_arguments(method: str, given: Mapping[str, object]) -> None:
+    """Refuse arguments that a method of releases lacks, with what to use instead."""
+    instead = _by_name(_OF_ARGUMENTS[method])
+    for argument in given:
+        raise families.ANALYSIS(
+            "'{argument}' is not an argument of .{method}().",
+            "{instead}",
+            argument=argument,
+            method=method,
+            instead=instead.get(argument, "Its arguments are in the reference, and in help()."),
+        )
 
 
 def estimator_name(name: str) -> str:

@@ -192,15 +192,16 @@ class Measured(WithErrors, Frame):
         -------
         DataFrame
             ``row``, ``column``, ``estimate``, ``standard_error``, ``lower``, ``upper`` and
-            ``caveat``, the kinds of the caveats of both columns; of correlations also ``p_value``
-            and ``adjusted``, see `pvalues` and `discoveries`.
+            ``caveat``, the kinds of the caveats of both columns; of correlations of a population
+            also ``p_value`` and ``adjusted``, see `pvalues` and `discoveries`.
         """
         i, j = np.triu_indices(len(self))
         labels = self.index.to_numpy(dtype=object)
         bounds = zip(("lower", "upper"), self.interval(level, target), strict=True)
         estimate = self._frame(self._entries.estimate)
-        frames = {"estimate": estimate, "standard_error": self.standard_error, **dict(bounds)}
-        if self._entries.tail is not None:
+        error = self._frame(self._entries.error(target))
+        frames = {"estimate": estimate, "standard_error": error, **dict(bounds)}
+        if self._entries.tail is not None and target == "population":
             frames |= {"p_value": self.pvalues, "adjusted": self._adjusted}
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         kinds = self.caveats.to_numpy()
@@ -411,7 +412,8 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         """
         lower, upper = self.interval(level, target)
         numbers = {"estimate": self._frame(self._entries.estimate)}
-        numbers |= {"standard_error": self.standard_error, "lower": lower, "upper": upper}
+        error = self._frame(self._entries.error(target))
+        numbers |= {"standard_error": error, "lower": lower, "upper": upper}
         return pd.DataFrame({**numbers, "caveat": self.caveats})
 
     def plot(

@@ -12,6 +12,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import gramercy
 from gramercy.api.components import ComponentsResult
@@ -46,6 +47,21 @@ def draw_without_a_screen() -> None:
 
 def components(evidence: Evidence, **settings: Any) -> ComponentsResult:
     return ComponentsResult(registry["pca"](name="pca", **settings).fit(evidence), evidence)
+
+
+def test_means_within_levels_are_those_of_the_table() -> None:
+    described = Description(registry["moments"](name="moments", by="ward").fit(EVIDENCE))
+    found = described.groups
+    exact = TABLE.groupby("ward")[list(NUMERIC)].mean().stack().loc[found.index]
+    assert list(found.index) == [(ward, name) for ward in WARDS for name in NUMERIC]
+    error = found["standard_error"]
+    assert ((found["mean"] - exact).abs() < error).all()  # rows are those of the table
+    rows = TABLE["ward"].value_counts()
+    expected = TABLE["age"].std() / np.sqrt(rows["B"])
+    assert error["B", "age"] == pytest.approx(expected, rel=0.2)
+    reach = (found["upper"] - found["lower"]) / 2
+    assert reach.to_numpy() == pytest.approx(norm.ppf(0.975) * error.to_numpy())
+    assert found.loc[("A", "income"), "lower"] > found.loc[("B", "income"), "upper"]
 
 
 def test_scores_of_rows_are_uncorrelated_and_standardised() -> None:

@@ -98,14 +98,15 @@ def test_names_that_are_mathematics_for_matplotlib_are_drawn(tmp_path: Path) -> 
     lines = {
         "period": ["2025", "2026", "2027", "2028"],
         "kind": "correlation",
-        "column": "$x_{$",
+        "column": "$X_{$",
         "other": "b",
         "estimate": [0.1, np.nan, 0.3, 0.5],
         "lower": [0.0, np.nan, 0.2, -np.inf],
         "upper": [0.2, np.nan, 0.4, np.inf],
     }
     frame = NumbersOverTime(pd.DataFrame(lines))
-    drawn = frame.plot("$x_{$", "b")
+    drawn = frame.plot("$X_{$", "b")
+    assert "$X_{$" in drawn.get_title()
     drawn.figure.savefig(tmp_path / "figure.png")
     assert drawn.lines[0].get_ydata() == pytest.approx([0.1, 0.3])
     assert drawn.get_xlabel() == "period"

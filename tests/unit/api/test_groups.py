@@ -144,7 +144,7 @@ def test_comparison_of_groups() -> None:
     assert len(compared.table()) == 9
     assert "c0" in compared._repr_html_()
     axes = compared.plot()
-    assert len(axes.get_yticklabels()) == 3
+    assert len(axes.get_yticklabels()) == 9
     with raises(families.ANALYSIS):
         groups.compare("A", "B", level=1.0)
     with raises(families.UNKNOWN_NAME, group="b"):

@@ -208,6 +208,7 @@ def test_synthetic_cells_have_their_own_types(smoking: Release, graded: Release)
     }
     assert set(rows["grade"].dropna()) == {1, 2}
     assert rows["start"].between("2020-01-01", "2020-12-31").all()
+    assert smoking.synthesize(50, integers=["x"])["x"].dtype == "int64"
     assert set(graded.synthesize(50)["smoker"].dropna().unique()) == {True, False}
     fitted = smoking.groups.classifier()
     assert fitted.scores(rows.dropna()).notna().all(axis=None)
@@ -234,7 +235,7 @@ def test_estimates_are_found_by_any_sensible_name(graded: Release) -> None:
 def test_names_from_other_packages_are_explained(graded: Release) -> None:
     found = graded.regression("y ~ x")
     groups = graded.groups
-    tables = (graded.describe(), graded.crosstab("ward"), groups.compare(1, 2))
+    tables = (graded.describe(), graded.crosstab("ward"), groups.compare(1, 2), graded.pca())
     owners: tuple[WithHabits, ...] = (graded, groups, groups[1], found, found.summary(), *tables)
     for owner in owners:
         for name in sorted(owner.habits.keys() - {*dir(type(owner))}):
@@ -272,3 +273,69 @@ def test_standardised_coefficients_are_a_table(graded: Release) -> None:
     ratio = graded.standard_deviations["x"] / graded.standard_deviations["y"]
     expected = found.params["x"] * ratio
     assert found.standardised.loc["x", "estimate"] == pytest.approx(expected, rel=0.02)
+
+
+def test_errors_are_those_of_the_target(graded: Release) -> None:
+    """Without sampling for the table itself, and without p-values, which are of a population."""
+    for numbers in (graded.means, graded.correlation):
+        own, of_population = numbers.listed(target="table"), numbers.listed()
+        assert (own["standard_error"] <= of_population["standard_error"]).all()
+    assert "p_value" not in own
+    noise = graded.means.noise_error
+    np.testing.assert_array_equal(graded.means.listed(target="table")["standard_error"], noise)
+    described = graded.describe(target="table")
+    numeric, levels = described.columns["mean_error"], described.levels
+    pd.testing.assert_series_equal(numeric, noise[numeric.index], check_names=False)
+    usual = graded.describe().levels.loc["ward", "standard_error"]
+    assert (levels.loc["ward", "standard_error"][:2] < usual[:2]).all()
+    intervals = registry["intervals"]
+    of_table, of_population = (
+        intervals(name="intervals", target=target).fit(graded.evidence).matrices["standard_error"]
+        for target in ("table", "population")
+    )
+    assert (of_table <= of_population).all()
+    assert (of_table < of_population).any()
+
+
+def test_groups_are_looked_for_by_their_own_type(graded: Release, smoking: Release) -> None:
+    groups = graded.groups
+    assert 1 in groups
+    assert 3 not in groups
+    assert True not in groups
+    assert "(other)" in groups
+    assert "other" in groups
+    assert groups.get(1) is groups.get("1") is groups[1]
+    assert groups.get(3) is None
+    assert groups.get("x", 5) == 5
+    assert True in smoking.groups
+    assert smoking.groups.get(True) is smoking.groups[True]
+
+
+def test_comparisons_draw_what_is_compared(graded: Release) -> None:
+    compared = graded.groups.compare(2, 1)
+    drawn, table = compared.plot(most=99), compared.table()
+    assert len(drawn.get_yticks()) == len(table)
+    assert drawn.get_yticklabels()[0].get_text() == "mean of x"
+    effect = table[table["kind"] == "mean"].set_index("column").loc["x", "cohens_d"]
+    assert drawn.lines[0].get_xdata()[0] == pytest.approx(effect)
+    labels = {each.get_text() for each in drawn.get_yticklabels()}
+    assert {"share of ward=a", "standard deviation of x", "x, y"} <= labels
+
+
+def test_two_codings_of_one_column_are_refused(graded: Release) -> None:
+    twice = "y ~ C(ward, Treatment('a')) + x:C(ward, Treatment('b'))"
+    with raises(families.FORMULA, name="ward"):
+        graded.regression(twice)
+
+
+def test_arguments_of_other_packages_are_explained(graded: Release) -> None:
+    for argument in ("family", "data", "unheard_of"):
+        with raises(families.ANALYSIS, argument=argument, method="regression"):
+            graded.regression("y ~ x", **{argument: None})
+    with raises(families.ANALYSIS, argument="margins", method="crosstab"):
+        graded.crosstab("ward", "smoker", margins=True)
+
+
+def test_loadings_are_those_of_components(graded: Release) -> None:
+    found = graded.pca(2)
+    pd.testing.assert_frame_equal(found.loadings, found.components.T)
