@@ -17,6 +17,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
+from tests.support.caveat_release import seeded_noise
 from tests.support.factories import run_command, run_release, write_request
 from tests.support.problems import raises, refuses
 from tests.support.survey import SEXES, WARDS, survey_release, survey_table
@@ -81,9 +82,10 @@ def test_private_constants_give_distributions(tmp_path: Path) -> None:
         "budget": {"epsilon": 8.0, "delta": 1e-5, "per": "lifetime"},
         "intercept": True,
     }
-    release = run_release(
-        write_request(tmp_path, request={**request, "scaling": "private"}, **facts)
-    )
+    with seeded_noise(1):  # by chance one release in 60 has cells far out, and little correlation
+        release = run_release(
+            write_request(tmp_path, request={**request, "scaling": "private"}, **facts)
+        )
     context = Context.default()
     bundle = make_estimate(context, "toy", release, Synthetic(rows=20_000))
     rows = bundle.tables["rows"]
