@@ -15,6 +15,7 @@ from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.pooled_releases import PooledReleases
 from gramercy.estimators.quadratic_discriminant import QuadraticDiscriminant
 from gramercy.estimators.regression import LinearRegression
+from gramercy.estimators.reliability import Reliability
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.summary_table import SummaryTable
@@ -28,7 +29,7 @@ _ESTIMATORS: tuple[type[Estimator], ...] = (
     ThresholdedCovariance,
     *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
     *(FactorAnalysis, CrossTables, SummaryTable, Synthetic, JointGraphicalLasso, PooledReleases),
-    Difference,
+    *(Difference, Reliability),
 )
 registry: dict[str, type[Estimator]] = {
     each.model_fields["name"].default: each for each in _ESTIMATORS

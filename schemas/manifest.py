@@ -572,6 +572,7 @@ EstimateKind = Literal[
     "regression",
     "components",
     "factors",
+    "reliability",
     "cross-tables",
     "summary",
     "synthetic",

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Never
 
-from gramercy.api.frames import check_between
 from gramercy.api.habits import HABITS, estimator_name, refuse_arguments
 from gramercy.api.matrices import ReleaseMatrices
 from gramercy.common.similar_names import most_similar_first
@@ -34,6 +33,7 @@ _OWN_CALLS = {  # estimators of requests and the command line that are methods i
     "regression": ".regression('y ~ a + b')",
     "pca": ".pca()",
     "factors": ".factor_analysis()",
+    "reliability": ".reliability(COLUMNS)",
     "tables": ".crosstab('COLUMN')",
     "moments": ".describe()",
     "synthetic": ".synthesize()",
@@ -257,12 +257,10 @@ class ReleaseAnalyses(ReleaseMatrices):
             one.
         """
         from gramercy.api.factors import ReliabilityResult
-        from gramercy.estimators.reliability import reliability
 
         self._needs_second_moment()
-        check_between("level", level, 0.5, 1, usual=0.95)
-        found = reliability(self.evidence, columns, reverse, level, self.id)
-        return ReliabilityResult(*found, reverse, level)
+        settings = {"columns": tuple(columns), "reverse": tuple(reverse), "level": level}
+        return ReliabilityResult(analysis("reliability", settings, self.evidence))
 
     def crosstab(
         self, rows: str, columns: str | None = None, level: float = 0.95, **other: Never

@@ -203,12 +203,8 @@ class ReliabilityResult:
 
     Parameters
     ----------
-    coefficients, items
-        See `estimators.reliability.reliability`.
-    reverse
-        Items whose sign was turned.
-    level
-        Confidence level of the intervals.
+    estimate
+        Of the estimator ``reliability``: see `estimators.reliability`.
 
     Attributes
     ----------
@@ -230,15 +226,12 @@ class ReliabilityResult:
     ['alpha', 'standardised alpha', 'omega']
     """
 
-    def __init__(
-        self,
-        coefficients: pd.DataFrame,
-        items: pd.DataFrame,
-        reverse: Sequence[str] = (),
-        level: float = 0.95,
-    ) -> None:
-        self.coefficients, self.items = coefficients, items
-        self.reverse, self.level = list(reverse), level
+    def __init__(self, estimate: Estimate) -> None:
+        coefficients, items = estimate.tables["coefficients"], estimate.tables["items"]
+        self.level = estimate.tuning["level"]
+        self.coefficients = coefficients.set_index("coefficient").drop(columns="law")
+        self.items = items.set_index("column").drop(columns="reversed")
+        self.reverse = list(items["column"][items["reversed"] == "yes"])
 
     @property
     def alpha(self) -> float:

@@ -111,6 +111,16 @@ def factors(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     }
 
 
+def reliability(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Alpha and omega of a sum of columns, and what each of them adds."""
+    most_items, tables = 60, estimate.tables
+    return {
+        "coefficients": tables["coefficients"].to_dict("records"),
+        "lines": tables["items"][:most_items].to_dict("records"),
+        "total": len(tables["items"]),
+    }
+
+
 def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
     """Eigenvalues as released and corrected, over the band of the noise."""
     title = "Eigenvalues, largest first, and the band in which noise alone may produce them."
@@ -413,6 +423,7 @@ parts: Mapping[str, Part] = {
     "regression": regression,
     "components": components,
     "factors": factors,
+    "reliability": reliability,
     "cross-tables": cross_tables,
     "summary": summary,
     "synthetic": synthetic,

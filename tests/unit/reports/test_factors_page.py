@@ -1,4 +1,4 @@
-"""Reports show loadings with their intervals, and what is unknown as such."""
+"""Reports show loadings and reliability with intervals, and what is unknown as such."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import gramercy
+from gramercy.api.release import Release
+from gramercy.common.notation import significant
 from tests.support.factories import home_at, run_pipeline, write_request
 
 LONG = "satisfaction_with_the_treatment_at_visit"  # 40 characters
@@ -17,7 +19,7 @@ NAMES = (LONG, *(f"q{k}" for k in range(2, 9)))
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """One factor; the first column is the sum of two, which leaves it no uniqueness."""
     folder, rng = tmp_path_factory.mktemp("factors"), np.random.default_rng(3)
     values = rng.normal(size=(2000, 8))
@@ -33,16 +35,26 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         request={
             "mechanism": {"name": "gaussian", "epsilon": 100.0, "delta": 1e-6},
             "normalisation": {"kind": "clip", "radius": 3.0},
-            "estimates": [{"name": "factors", "n_factors": 1}],
+            "estimates": [
+                {"name": "factors", "n_factors": 1},
+                {"name": "reliability", "columns": NAMES[:4], "reverse": ["q4"]},
+            ],
         },
     )
     with home_at(folder / "home") as home:
         run_pipeline(request)
-        report = gramercy.open(home / "archive").latest("toy").report
-    assert report is not None
-    text = Path(report).read_text(encoding="utf-8")
-    part = text[text.index("factors: factor analysis") :]
-    return part[: part.index("Files:")]
+        return gramercy.open(home / "archive").latest("toy")
+
+
+def part(release: Release, name: str) -> str:
+    assert release.report is not None
+    text = Path(release.report).read_text(encoding="utf-8")
+    return text[text.index(f"<h3>{name}") :].partition("Files:")[0]
+
+
+@pytest.fixture
+def page(release: Release) -> str:
+    return part(release, "factors")
 
 
 def test_unknown_intervals_are_left_out(page: str) -> None:
@@ -56,3 +68,14 @@ def test_unknown_intervals_are_left_out(page: str) -> None:
 
 def test_long_names_have_room(page: str) -> None:
     assert f'<td class="pair">{LONG}</td>' in page
+
+
+def test_reliability_of_a_report_is_that_of_python(release: Release) -> None:
+    page = part(release, "reliability")
+    found = release.reliability(NAMES[:4], reverse=["q4"])
+    assert found.reverse == ["q4"]
+    assert "the sum of 4 items" in page
+    assert '<td class="pair">q4 (reversed)</td>' in page
+    shown = [found.alpha, *found.conf_int().loc["alpha"]]
+    shown += list(found.items["alpha_if_dropped"])
+    assert all(significant(each, 3) in page for each in shown)
