@@ -99,7 +99,7 @@ HABITS = _by_name(
         ),
         _COLLINEAR: "vif variance_inflation_factor collinearity",
         "Use .estimate('graphical-lasso'), or .graph(ESTIMATE) of the release for one that is "
-        "published.": "glasso graphical_lasso network",
+        "published.": "glasso graphical_lasso network graphs",
         "Use .estimate('discriminant').": "lda",
         "Use .groups.classifier() in a release with groups.": "qda",
         "Only a whole release has histograms, and not its groups or several together.": (
@@ -156,6 +156,7 @@ OF_REGRESSION = _by_name(
         ),
         "Use .rsquared.": "score",
         "Use .residual_sd.": "mse_resid scale ssr",
+        "The summary is a text: print() shows it.": "as_text",
         _COLLINEAR: "vif variance_inflation_factor condition_number",
         "Use .table of the regression, a DataFrame with .to_csv(), .to_excel() and .to_latex().": (
             f"{_OF_TABLES} as_latex as_html as_csv tables"
