@@ -15,7 +15,7 @@ folds the ratios of jackknife variances to assumed ones are moderated.
 
 In simulated pairs of releases (epsilon .5, 1 and 4; 10 and 30 columns; 1,500 to 50,000 rows;
 chains, hubs and random graphs; normal rows, t rows and columns with heavy tails, clipped or of unit
-length) the share of false differences at the rate .05 was .02 on average, and at most .08 in a
+length) the share of false differences at the rate .05 was .02 on average, and at most .12 in a
 setting. Allowances of b_1 + b_2 lose power; without any, up to .15 of equal pairs differed.
 
 The matrix ``precision_difference`` is the estimate of Yuan, Xi, Chen and Deng (2017), see
