@@ -23,6 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from gramercy.estimators.clipped_moments import Z95
 from gramercy.estimators.components import check_names, names_of_columns, wanted_columns
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.factors import LEAST_CONGRUENCE, fit_with_ridge
@@ -41,6 +42,7 @@ Scale = tuple[Callable[[Array], Array], Callable[[Array], Array]]
 
 _LEAST_ITEMS = 3  # which one factor needs
 _NEAR = 0.999  # of correlations
+_INSIDE = 0.95  # of simulated coefficients, which set the error: a few may be impossible, above 1
 _MOST_ERROR = 1.0  # of log(1 - alpha): above, noise hides it
 _BONETT: Scale = (lambda x: np.log(np.maximum(1 - x, 1e-9)), lambda y: 1 - np.exp(y))
 _FISHER: Scale = (lambda x: np.arctanh(np.clip(x, -_NEAR, _NEAR)), np.tanh)
@@ -150,7 +152,7 @@ class _Scale:
         table = pd.DataFrame(np.nan, range(len(found)), ["estimate", "lower", "upper"])
         for at, (way, back) in ((of_sums, _BONETT), (list(range(3, 3 + k)), _FISHER)):
             centre = way(found[at])
-            error = np.sqrt(np.mean((way(each[:, at]) - centre) ** 2, axis=0))
+            error = np.quantile(np.abs(way(each[:, at]) - centre), _INSIDE, axis=0) / Z95
             reach = known.quantile(level) * error
             ends = np.sort([back(centre - reach), back(centre + reach)], axis=0)
             sure = np.isfinite(error) & (error < _MOST_ERROR)

@@ -217,6 +217,16 @@ def test_intervals_of_reliability_cover_answers_of_five_levels() -> None:
     assert np.mean(covered) >= 0.85
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_few_impossible_draws_do_not_hide_alpha(seed: int) -> None:
+    """Of items that are nearly one, a few simulated alphas are above 1."""
+    loadings = np.array([[0.96], [0.95], [0.94], [0.96], [0.95], [0.93]])
+    table = rows_of(loadings, 2000, seed)
+    truth = Release(evidence_of(table)).reliability(NAMES[:6]).alpha
+    found = Release(evidence_of(table, 0.1, seed)).reliability(NAMES[:6]).conf_int().loc["alpha"]
+    assert 0.9 < found.iloc[0] < truth < found.iloc[1] < 1
+
+
 def test_what_noise_hides_has_no_reliability() -> None:
     table = rows_of(TRUTH[:4] * 0.2, 300, 11)
     found = Release(evidence_of(table, 0.1)).reliability(NAMES[:4])
