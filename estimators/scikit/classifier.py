@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimator
-from gramercy.estimators.scikit.matrix_estimators import evidence_in, name_columns
+from gramercy.estimators.scikit.matrix_estimators import evidence_in, init_of, name_columns
 from gramercy.estimators.user_evidence import evidence_from_classes
 from gramercy.schemas import families
 from gramercy.schemas.column import matrix_columns
@@ -55,18 +55,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     spec: ClassVar[type[Estimator]] = Discriminant
-
-    def __init__(
-        self,
-        classes: str | None = None,
-        precision: Literal["ridge", "graphical-lasso"] = "ridge",
-        penalty: Literal["auto"] | float = "auto",
-        prior: Literal["shares", "equal"] = "shares",
-    ) -> None:
-        self.classes = classes
-        self.precision = precision
-        self.penalty = penalty
-        self.prior = prior
+    __init__ = init_of(Discriminant)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to a release or its evidence; or to rows that are not private, and their classes.

@@ -5,9 +5,10 @@ Moments of rows are about zero, as in a release without an intercept.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -26,8 +27,7 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
-from gramercy.estimators.threshold import Name, ThresholdedCovariance
-from gramercy.estimators.tuning.stability import Rule
+from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.estimators.wishart_prior import WishartPrior
 from gramercy.schemas import families
@@ -35,6 +35,7 @@ from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.request_parts import EstimatorSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +62,29 @@ def name_columns(fitted: Any, count: int, names: Sequence[str]) -> None:
         del fitted.feature_names_in_
 
 
+def init_of(spec: type[Estimator]) -> Callable[..., None]:
+    """An ``__init__`` whose parameters are the settings of an estimator, for scikit-learn."""
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [
+            inspect.Parameter("self", either),
+            *(
+                inspect.Parameter(name, either, default=setting.default)
+                for name, setting in spec.model_fields.items()
+                if name not in EstimatorSpec.model_fields
+            ),
+        ]
+    )
+
+    def init(*given: Any, **named: Any) -> None:
+        bound = signature.bind(*given, **named)
+        bound.apply_defaults()
+        vars(bound.arguments.pop("self")).update(bound.arguments)
+
+    init.__name__, init.__signature__ = "__init__", signature  # type: ignore[attr-defined]
+    return init
+
+
 class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class; the parameters are the settings of the estimator.
 
@@ -85,8 +109,12 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         The full result of the estimator, with its tables.
     """
 
-    spec: ClassVar[type[Estimator]]
+    spec: ClassVar[type[Estimator]]  # its settings are the parameters
     has_moments: ClassVar[bool] = True  # a likelihood needs moments
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__init__ = init_of(cls.spec)  # type: ignore[method-assign]
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Estimate from a release, from evidence, or from rows.
@@ -258,22 +286,10 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
 
 
-Auto = Literal["auto"]
-Input = Literal["denoised", "raw"]
-
-
 class RidgePrecision(MatrixEstimator):
     """`estimators.ridge.Ridge`: a dense precision matrix."""
 
     spec = Ridge
-
-    def __init__(
-        self,
-        penalty: Literal["auto", "cross-validation"] | float = "auto",
-        input: Input = "denoised",
-    ) -> None:
-        self.penalty = penalty
-        self.input = input
 
 
 class SparsePrecision(MatrixEstimator):
@@ -297,20 +313,6 @@ class SparsePrecision(MatrixEstimator):
 
     spec = GraphicalLasso
 
-    def __init__(
-        self,
-        penalty: Auto | Rule | float = "auto",
-        input: Input = "denoised",
-        penalize_diagonal: bool = False,
-        refit: bool = False,
-        scale: Literal["covariance", "correlation"] = "covariance",
-    ) -> None:
-        self.penalty = penalty
-        self.input = input
-        self.penalize_diagonal = penalize_diagonal
-        self.refit = refit
-        self.scale = scale
-
 
 class SparseCovariance(MatrixEstimator):
     """`estimators.threshold.ThresholdedCovariance`: a sparse covariance matrix.
@@ -328,18 +330,6 @@ class SparseCovariance(MatrixEstimator):
 
     spec = ThresholdedCovariance
 
-    def __init__(
-        self,
-        rule: Literal["hard", "soft"] = "hard",
-        threshold: Name | float = "auto",
-        constant: Literal["auto", "cross-validation"] | float = "auto",
-        keep_diagonal: bool = True,
-    ) -> None:
-        self.rule = rule
-        self.threshold = threshold
-        self.constant = constant
-        self.keep_diagonal = keep_diagonal
-
 
 class NeighbourhoodGraph(MatrixEstimator):
     """`estimators.neighbourhood.NeighbourhoodSelection`: a graph only."""
@@ -347,18 +337,11 @@ class NeighbourhoodGraph(MatrixEstimator):
     spec = NeighbourhoodSelection
     has_moments = False
 
-    def __init__(self, rule: Literal["and", "or"] = "and", penalty: Auto | float = "auto") -> None:
-        self.rule = rule
-        self.penalty = penalty
-
 
 class ScioPrecision(MatrixEstimator):
     """`estimators.scio.Scio`: a sparse precision matrix, estimated column by column."""
 
     spec = Scio
-
-    def __init__(self, penalty: Auto | float = "auto") -> None:
-        self.penalty = penalty
 
 
 class ClimePrecision(MatrixEstimator):
@@ -366,18 +349,11 @@ class ClimePrecision(MatrixEstimator):
 
     spec = Clime
 
-    def __init__(self, bound: Auto | float = "auto") -> None:
-        self.bound = bound
-
 
 class WishartPriorPrecision(MatrixEstimator):
     """`estimators.wishart_prior.WishartPrior`: a sparse precision matrix, in closed form."""
 
     spec = WishartPrior
-
-    def __init__(self, strength: Auto | float = "auto", level: float = 0.95) -> None:
-        self.strength = strength
-        self.level = level
 
 
 class DiscoveredGraph(MatrixEstimator):
@@ -385,13 +361,3 @@ class DiscoveredGraph(MatrixEstimator):
 
     spec = Discoveries
     has_moments = False
-
-    def __init__(
-        self,
-        of: Literal["correlation", "partial-correlation"] = "partial-correlation",
-        rate: float = 0.05,
-        dependence: Literal["independent", "any"] = "independent",
-    ) -> None:
-        self.of = of
-        self.rate = rate
-        self.dependence = dependence
