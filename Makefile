@@ -44,7 +44,7 @@ acceptance: .venv/ready
 
 # What is missing in their results.jsonl, and their pages.
 benchmarks: .venv/ready
-	for each in statistics analyses utility denoising graphs coverage intervals verdicts ablation solvers throughput load series papers; do $(BIN)/python -m benchmarks $$each || exit 1; done
+	for each in statistics analyses utility denoising graphs coverage intervals verdicts ablation solvers throughput load series factors papers; do $(BIN)/python -m benchmarks $$each || exit 1; done
 
 # Fails on a pinned version with a known vulnerability; without access to advisories, it says so.
 audit-dependencies:

@@ -8,7 +8,8 @@ import sys
 
 NAMES = (
     "statistics", "analyses", "utility", "denoising", "graphs", "coverage", "intervals",
-    "verdicts", "ablation", "solvers", "throughput", "load", "series", "papers",
+    "verdicts", "ablation", "solvers", "throughput", "load", "series", "factors",
+    "papers",
 )  # fmt: skip
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

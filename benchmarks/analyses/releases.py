@@ -56,10 +56,12 @@ def private_constants(
     return scaled
 
 
-def declared_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
-    """A release with the middle and the half width of the bounds; no row is clipped."""
+def declared_release(
+    table: Table, epsilon: float, rng: np.random.Generator, radius: float | None = None
+) -> Evidence:
+    """A release with the middle and the half width of the bounds; by default no row is clipped."""
     centre, scale = middle_and_half(table)
-    radius = math.sqrt(table.p + 1)
+    radius = math.sqrt(table.p + 1) if radius is None else radius
     moment = clipped_moment(scaled_rows(table.cells, centre, scale), radius)
     raw, law = _gaussian(moment, table.n, gdp_mu(epsilon, DELTA), rng)
     constants = zip(map(float, centre), map(float, scale), strict=True)
