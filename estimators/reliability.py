@@ -97,13 +97,19 @@ class Reliability(Estimator):
         known = KnownCorrelations.of(evidence, wanted_columns(evidence, self.columns))
         all_names = names_of_columns(evidence)
         names = [all_names[k] for k in known.used]
-        if len(known.lost) or len(names) < _LEAST_ITEMS:
+        if len(known.lost):
             raise families.ANALYSIS(
-                "Reliability needs at least {least} columns whose variance is above the noise.",
-                "Known: {known}; hidden by noise: {hidden}.",
-                least=_LEAST_ITEMS,
+                "Noise hides the variance of items: {hidden}.",
+                "Name the other ones by 'columns': {known}.",
                 known=tuple(names),
                 hidden=tuple(all_names[k] for k in known.lost),
+            )
+        if len(names) < _LEAST_ITEMS:
+            raise families.ANALYSIS(
+                "Reliability needs at least {least} items.",
+                "Items: {known}.",
+                least=_LEAST_ITEMS,
+                known=tuple(names),
             )
         if unknown := tuple(name for name in self.reverse if name not in names):
             raise families.ANALYSIS(

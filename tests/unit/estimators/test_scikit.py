@@ -84,7 +84,7 @@ def test_every_matrix_estimator_has_a_scikit_learn_class() -> None:
 
 @pytest.mark.parametrize("wrapper", FACES)
 def test_scikit_learn_parameters_equal_estimator_settings(wrapper: Any) -> None:
-    """To fix a failure, use the same names and defaults in `__init__`."""
+    """Those of `init_of`: scikit-learn reads them from the signature."""
     given = {
         name: each.default
         for name, each in inspect.signature(wrapper.__init__).parameters.items()
