@@ -124,8 +124,9 @@ def check_columns(tables: Sequence[Sequence[str]]) -> None:
             raise families.COMPARISON(
                 "The graphs cannot be compared: their columns differ, or are in another order.",
                 "Partial correlations are given all other columns: compare releases with the same "
-                "columns. These are in one of the two only: {columns}.",
-                columns=tuple(sorted(set(first) ^ set(other))),
+                "columns in the same order. These differ: {columns}.",
+                columns=tuple(sorted(set(first) ^ set(other)))
+                or tuple(a for a, b in zip(first, other, strict=True) if a != b),
             )
 
 

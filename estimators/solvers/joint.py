@@ -217,7 +217,8 @@ def total_variation(values: Array, penalty: float) -> Array:
     def root(value: float) -> Array:
         """Where the derivative has this value, by interpolation between its knots."""
         known = np.stack([*low, *high, values[len(low)]])
-        ends = known.min(axis=0) - 3 * penalty, known.max(axis=0) + 3 * penalty
+        reach = 1 + 3 * penalty  # far enough for any penalty, however small
+        ends = known.min(axis=0) - reach, known.max(axis=0) + reach
         knots = np.sort(np.stack([*low, *high, *ends]), axis=0)
         heights = derivative(knots)
         right = np.clip((heights <= value).sum(axis=0), 1, len(knots) - 1)[None]

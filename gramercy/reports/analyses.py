@@ -375,8 +375,8 @@ def joint_graph(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, A
         ),
         "shown": shown,
         "lines": [
-            (row, column, [None if np.isnan(x) else float(x) for x in values], values.count())
-            for (row, column), values in wide[shown].head(most_lines).iterrows()
+            (row, column, [None if np.isnan(x) else x for x in values[shown]], values.count())
+            for (row, column), values in wide.head(most_lines).iterrows()
         ],
         "number": len(used),
         "total": len(wide),
