@@ -144,14 +144,15 @@ class Difference(Estimator):
         p, offset = len(evidence.raw), len(evidence.raw) - len(among)
         names = evidence.names or tuple(str(i) for i in range(p))
         table = tested.table(names[offset:], self.rate)
-        sparse, penalty = _precision_difference(pair, among)
+        penalty, sparse = _precision_difference(pair, among)
         discovered = tested.adjusted <= self.rate
         matrices = {
             "difference": padded(tested.difference, p, 0.0, 0.0),
             "p_values": padded(tested.p_values, p, 1.0, 1.0),
             "adjusted": padded(tested.adjusted, p, 1.0, 1.0),
-            "precision_difference": np.pad(sparse, ((offset, 0), (offset, 0))),
         }
+        if sparse is not None:
+            matrices["precision_difference"] = np.pad(sparse, ((offset, 0), (offset, 0)))
         tuning = {
             "rate": self.rate,
             "differences": float(np.triu(discovered, 1).sum()),
@@ -286,15 +287,15 @@ class _Tested:
         )
 
 
-def _precision_difference(pair: Sequence[Evidence], among: Flags) -> tuple[Array, float]:
-    """The sparse difference of the precision matrices, and its penalty; shape (q, q).
+def _precision_difference(pair: Sequence[Evidence], among: Flags) -> tuple[float, Array | None]:
+    """The penalty, and the sparse difference of the precision matrices; shape (q, q).
 
     Columns are divided by their standard deviations in both tables together. Others than those of
-    `among` are zero.
+    `among` are zero. None if a matrix is nearly singular.
     """
     full, used = np.zeros((len(among), len(among))), np.flatnonzero(among)
     if used.size < 2:
-        return full, 0.0
+        return 0.0, full
     square, matrices, errors = np.ix_(used, used), [], []
     for each in pair:
         scale = _scales(each)[used]
@@ -310,8 +311,11 @@ def _precision_difference(pair: Sequence[Evidence], among: Flags) -> tuple[Array
     first, second = (
         project(each / scale, np.inf) + _FLOOR * np.eye(used.size) for each in matrices
     )
-    full[square] = dtrace(first, second, penalty)
-    return full, penalty
+    found = dtrace(first, second, penalty)
+    if found is None:
+        return penalty, None
+    full[square] = found
+    return penalty, full
 
 
 def _scales(evidence: Evidence) -> Array:

@@ -49,14 +49,11 @@ class JointSolution:
     gap
         Duality gap per column: the objective, with weights of mean 1, exceeds its minimum by at
         most K p times this.
-    iterations
-        Largest number of iterations of a block.
     """
 
     precisions: Array
     duals: Array
     gap: float
-    iterations: int
 
 
 def joint_graphical_lasso(
@@ -112,7 +109,7 @@ def joint_graphical_lasso(
     at = np.arange(p)
     precisions[:, at, at] = 1 / S[:, at, at]
     duals = precisions * S**2
-    gap, iterations = 0.0, 0
+    gap = 0.0
     with single_blas_thread():
         for block in components(linked, np.zeros((p, p))):
             inside = np.ix_(np.arange(len(S)), block, block)
@@ -134,8 +131,7 @@ def joint_graphical_lasso(
             precisions[inside] = outcome.matrix
             duals[inside] = outcome.dual / weights
             gap += outcome.gap
-            iterations = max(iterations, outcome.iterations)
-    return JointSolution(precisions + 0.0, duals, gap / (len(S) * p), iterations)
+    return JointSolution(precisions + 0.0, duals, gap / (len(S) * p))
 
 
 @dataclass(frozen=True)

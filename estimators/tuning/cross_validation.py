@@ -8,6 +8,7 @@ have K times the noise variance of one release.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -47,10 +48,7 @@ def cross_validation(
     fewer than two folds.
     """
     check_folds(len(evidence.folds))
-    losses_on = partial(_losses, evidence, path, grid, scored)
-    losses = np.array(parallel_map(losses_on, range(len(evidence.folds))))
-    weights = np.array([fold.rows for fold in evidence.folds])
-    scores = weights @ losses / weights.sum()
+    scores = _mean_on_folds(evidence, partial(_losses, evidence, path, grid, scored))
     return best_choice(grid, scores, path(evidence, grid))
 
 
@@ -70,15 +68,18 @@ def first_drop(evidence: Evidence, path: Path, grid: Array) -> Choice:
     release has fewer than two folds.
     """
     check_folds(len(evidence.folds), rule="first-drop")
-    errors_on = partial(_squared_errors, evidence, path, grid)
-    errors = np.array(parallel_map(errors_on, range(len(evidence.folds))))
-    weights = np.array([fold.rows for fold in evidence.folds])
-    scores = weights @ errors / weights.sum()
+    scores = _mean_on_folds(evidence, partial(_squared_errors, evidence, path, grid))
     choice = best_choice(grid, scores, path(evidence, grid))
     known = np.where(np.isfinite(scores), scores, scores[np.isfinite(scores)][-1])
     drops = -np.diff(known, prepend=known[0])
     dramatic = (drops > 0) & (drops >= _DRAMATIC * drops.max())
     return replace(choice, penalty=float(grid[dramatic.argmax()]))
+
+
+def _mean_on_folds(evidence: Evidence, of_fold: Callable[[int], Array]) -> Array:
+    losses = np.array(parallel_map(of_fold, range(len(evidence.folds))))
+    weights = np.array([fold.rows for fold in evidence.folds])
+    return np.asarray(weights @ losses / weights.sum(), dtype=np.float64)
 
 
 def _squared_errors(evidence: Evidence, path: Path, grid: Array, out: int) -> Array:

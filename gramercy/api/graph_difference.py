@@ -79,9 +79,12 @@ class GraphDifference:
     def precision(self) -> pd.DataFrame:
         """The first precision matrix minus the second, as a sparse estimate.
 
-        Of columns divided by their common standard deviation. Its entries are not tested.
+        Of columns divided by their common standard deviation. Its entries are not tested. NaN if a
+        matrix is nearly singular.
         """
-        return self._framed("precision_difference")
+        matrices, names = self._estimate.matrices, self._names or None
+        unknown = np.full_like(matrices["difference"], np.nan)
+        return pd.DataFrame(matrices.get("precision_difference", unknown).copy(), names, names)
 
     @property
     def graph(self) -> Picture:
@@ -121,10 +124,6 @@ class GraphDifference:
         words = f"partial correlation: {shortened(self.first)} minus {shortened(self.second)}"
         axes.set_xlabel(words, parse_math=False)
         return axes
-
-    def _framed(self, name: str) -> pd.DataFrame:
-        names = self._names or None
-        return pd.DataFrame(self._estimate.matrices[name].copy(), names, names)
 
     def _repr_html_(self) -> str:
         found = self.discoveries().set_index("row")

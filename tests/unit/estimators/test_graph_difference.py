@@ -11,6 +11,7 @@ import pytest
 from gramercy.estimators import Estimate, registry
 from gramercy.estimators.equal_terms import together
 from gramercy.estimators.solvers.dtrace import dtrace
+from gramercy.estimators.user_evidence import evidence_from_rows
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from tests.support.noisy_matrices import ar
@@ -124,10 +125,27 @@ def test_names_of_groups_may_be_a_text() -> None:
 
 def test_the_minimiser_satisfies_its_conditions() -> None:
     A, B = ar(8, 0.6), ar(8, 0.2)
-    np.testing.assert_allclose(dtrace(A, B, 0.0), np.linalg.inv(A) - np.linalg.inv(B), atol=1e-9)
-    D = dtrace(A, B, 0.05)
+    whole, D, none = (dtrace(A, B, penalty) for penalty in (0.0, 0.05, 1.0))
+    assert whole is not None
+    assert D is not None
+    assert none is not None
+    np.testing.assert_allclose(whole, np.linalg.inv(A) - np.linalg.inv(B), atol=1e-9)
     gradient = (A @ D @ B + B @ D @ A) / 2 - (B - A)
     np.testing.assert_allclose(gradient[D != 0], -0.05 * np.sign(D[D != 0]), atol=1e-9)
     assert (np.abs(gradient[D == 0]) <= 0.05 + 1e-9).all()
     assert 0 < np.count_nonzero(D) < D.size
-    assert not dtrace(A, B, 1.0).any()
+    assert not none.any()
+
+
+@pytest.mark.slow
+def test_differences_are_tested_where_the_sparse_difference_is_unknown() -> None:
+    """Columns that are nearly collinear make its equations nearly singular."""
+    rng = np.random.default_rng(9)
+    factors = rng.normal(0, 1, (2, 80, 2))
+    pair = []
+    for own in (factors[0], factors.mean(axis=0)):
+        cells = rng.normal(0, 1, (5000, 2)) @ own.T + rng.normal(0, 0.1, (5000, 80))
+        made = evidence_from_rows(cells / cells.std(axis=0))
+        pair.append(replace(made, names=tuple(f"c{j}" for j in range(80))))
+    estimate = difference(*pair)
+    assert list(estimate.matrices) == ["difference", "p_values", "adjusted"]
