@@ -39,11 +39,8 @@ class Clime(ColumnwisePrecision):
     """
 
     name: Literal["clime"] = "clime"
-    bound: Penalty = "auto"  # another key than that of scio, so that forms tell them apart
-
-    @property
-    def given(self) -> Penalty:
-        return self.bound
+    key = "bound"  # not that of scio, so that forms tell them apart
+    bound: Penalty = "auto"
 
     def columns(self, S: Array, penalty: float) -> Array:
         return clime(S, penalty)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from pydantic import Field
 from scipy.special import gammaln
 
 from gramercy.estimators.about_means import about_means, conditional_columns, of_columns
+from gramercy.estimators.components import names_of_columns
 from gramercy.estimators.equal_terms import check_columns, comparable_columns, together
 from gramercy.estimators.estimator import Estimate, Estimator, partial_correlations
 from gramercy.estimators.input_matrix import correlation_matrix
@@ -150,18 +151,19 @@ class JointGraphicalLasso(Estimator):
                 groups=len(groups),
             )
         parts = _in_common([groups[name] for name in used])
-        problem = _Tables.of(parts, self.structure)
+        S = np.stack([correlation_matrix(each)[0] for each in parts])
+        problem = _Tables(S, [GraphDeviance(each) for each in parts], self.structure)
         shared = _SHARED[self.structure] if self.shared == "auto" else (self.shared,)
         grid = problem.grid() if self.penalty == "auto" else np.array([self.penalty])
         scored = None
         chosen = float(shared[0]), float(grid[0])
         if len(shared) * len(grid) > 1:
-            of_shares = parallel_map(partial(problem.path, grid), list(shared))
-            scored = pd.DataFrame([line for path in of_shares for line in path])
+            paths = parallel_map(partial(problem.path, grid), list(shared))
+            scored = pd.concat(paths, ignore_index=True)
             best = scored.loc[scored["score"].idxmin()]
             chosen = float(best["shared"]), float(best["penalty"])
-        solution = problem.solve(*chosen, tol=_REPRODUCIBLE, conditions=True)
-        names = parts[0].names or tuple(f"x{k}" for k in range(len(parts[0].raw)))
+        solution = problem.solve(*chosen, tol=_REPRODUCIBLE)
+        names = names_of_columns(parts[0])
         edges = {
             name: partial_correlations(refit(matrix, edge_mask(T)))
             for name, matrix, T in zip(used, problem.S, solution.precisions, strict=True)
@@ -216,26 +218,12 @@ def _in_common(tables: Sequence[Evidence]) -> list[Evidence]:
     return [of_columns(_about_means(each), np.flatnonzero(among)) for each in tables]
 
 
-class _Line(NamedTuple):
-    """The criterion at one pair of penalties."""
-
-    shared: float
-    penalty: float
-    score: float
-    edges: int  # of all tables
-
-
 class _Tables(NamedTuple):
     """The matrices of all tables, and how penalties are scored."""
 
     S: Array  # correlations, shape (K, p, p)
     deviances: list[GraphDeviance]
     structure: Structure
-
-    @classmethod
-    def of(cls, parts: Sequence[Evidence], structure: Structure) -> _Tables:
-        S = np.stack([correlation_matrix(each)[0] for each in parts])
-        return cls(S, [GraphDeviance(each) for each in parts], structure)
 
     @property
     def rows(self) -> Array:
@@ -249,43 +237,29 @@ class _Tables(NamedTuple):
         smallest = min(smallest, largest / 2)
         return np.geomspace(largest, smallest, math.ceil(math.log(largest / smallest, _STEP)) + 1)
 
-    def solve(
-        self,
-        shared: float,
-        penalty: float,
-        *,
-        tol: float = _ON_PATH,
-        conditions: bool = False,
-        start: JointSolution | None = None,
-    ) -> JointSolution:
+    def solve(self, shared: float, penalty: float, **settings: Any) -> JointSolution:
         separate, across = penalty, penalty * shared
         if self.structure == "group":
             separate, across = penalty * (1 - shared), across * math.sqrt(len(self.S))
+        weights, structure = np.ones(len(self.S)), self.structure
         return joint_graphical_lasso(
-            self.S,
-            np.ones(len(self.S)),
-            separate,
-            across,
-            structure=self.structure,
-            tol=tol,
-            start=start,
-            conditions=conditions,
+            self.S, weights, separate, across, structure=structure, **settings
         )
 
-    def path(self, grid: Array, shared: float) -> list[_Line]:
+    def path(self, grid: Array, shared: float) -> pd.DataFrame:
         """The criterion along the grid, until it no longer decreases."""
-        lines: list[_Line] = []
-        solution = None
-        for penalty in grid:
-            solution = self.solve(shared, float(penalty), start=solution)
-            graphs = (solution.precisions != 0) & ~np.eye(self.S.shape[-1], dtype=bool)
-            score = self.criterion(graphs)
-            lines.append(_Line(shared, float(penalty), score, int(graphs.sum()) // 2))
-            scores = [line.score for line in lines]
-            worse = sum(each > min(scores) for each in scores[scores.index(min(scores)) :])
-            if worse >= _PATIENCE:
+        scores, edges, solution = list[float](), list[int](), None
+        for penalty in grid.tolist():
+            solution = self.solve(shared, penalty, tol=_ON_PATH, conditions=False, start=solution)
+            graphs = np.stack([edge_mask(T) for T in solution.precisions])
+            scores.append(self.criterion(graphs))
+            edges.append(int(graphs.sum()) // 2)
+            if sum(each > min(scores) for each in scores[scores.index(min(scores)) :]) >= _PATIENCE:
                 break
-        return lines
+        penalties = grid[: len(scores)]
+        return pd.DataFrame(
+            {"shared": shared, "penalty": penalties, "score": scores, "edges": edges}
+        )
 
     def criterion(self, graphs: NDArray[np.bool_]) -> float:
         """The extended BIC of graphs, shape (K, p, p)."""

@@ -11,7 +11,7 @@ Each pair has two values then, and the one of smaller magnitude is kept.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,18 +44,15 @@ class ColumnwisePrecision(DependenceEstimator):
     always positive.
     """
 
-    @property
-    @abstractmethod
-    def given(self) -> Penalty:
-        """The penalty that was set."""
+    key: ClassVar[str] = "penalty"  # of the setting that is the penalty
 
     @abstractmethod
     def columns(self, S: Array, penalty: float) -> Array:
         """The symmetrised columns, shape (p, p), of a matrix with a unit diagonal."""
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        auto = self.given == "auto"
-        penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY) if auto else float(self.given)
+        given: Penalty = getattr(self, self.key)
+        penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY) if given == "auto" else given
         unit, root = correlation_matrix(evidence)
         scaled = self.columns(unit, penalty)
         matrix = scaled / np.outer(root, root)
@@ -82,10 +79,6 @@ class Scio(ColumnwisePrecision):
 
     name: Literal["scio"] = "scio"
     penalty: Penalty = "auto"
-
-    @property
-    def given(self) -> Penalty:
-        return self.penalty
 
     def columns(self, S: Array, penalty: float) -> Array:
         return scio(S, penalty)

@@ -24,8 +24,8 @@ local name gives the same formula as its central one.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -110,7 +110,9 @@ class ThresholdedCovariance(DependenceEstimator):
             else:
                 constant = law.usual if self.constant == "auto" else self.constant
             threshold = law.at(evidence, constant)
-            tuning = law.described(threshold, constant)
+            tuning = {"level": constant}
+            if isinstance(threshold, float):
+                tuning = {"threshold": threshold, "constant": constant}
         sparse = threshold_entries(
             evidence.raw, threshold, self.rule, keep_diagonal=self.keep_diagonal
         )
@@ -140,60 +142,40 @@ class ThresholdedCovariance(DependenceEstimator):
         return float(grid[best]), pd.DataFrame({"constant": grid, "loss": losses})
 
 
-class ThresholdLaw(ABC):
+class ThresholdLaw(NamedTuple):
     """A threshold up to one constant."""
 
     usual: float  # the constant that `auto` stands for
     grid: Array  # constants that cross-validation compares; ascending
-
-    @abstractmethod
-    def __init__(self, evidence: Evidence, name: Name) -> None: ...
-
-    @abstractmethod
-    def at(self, evidence: Evidence, constant: float) -> Array | float:
-        """The threshold for this evidence: of all rows, or of the other folds."""
-
-    @abstractmethod
-    def described(self, threshold: Array | float, constant: float) -> dict[str, float]:
-        """Numbers for `Estimate.tuning`."""
+    at: Callable[[Evidence, float], Array | float]  # for all rows, or for the other folds
 
 
-class _OfEntries(ThresholdLaw):
+def _of_entries(evidence: Evidence, name: Name) -> ThresholdLaw:
     """A multiple of each entry's standard error (Cai and Liu 2011, with known noise)."""
+    usual = auto_level(len(evidence.raw))
+    of_rows = gaussian_variance(evidence) if name == "auto" else pair_variance(evidence)
 
-    def __init__(self, evidence: Evidence, name: Name) -> None:
-        self.usual = auto_level(len(evidence.raw))
-        self.grid = np.linspace(0.0, 2 * self.usual, _CONSTANTS)
-        of_rows = {"auto": gaussian_variance, "adaptive": pair_variance}[name]
-        self._variance = of_rows(evidence)
+    def at(evidence: Evidence, constant: float) -> Array:
+        return constant * np.sqrt(evidence.deviations**2 + of_rows / max(evidence.rows, 1.0))
 
-    def at(self, evidence: Evidence, constant: float) -> Array:
-        by_sampling = self._variance / max(evidence.rows, 1.0)
-        return constant * np.sqrt(evidence.deviations**2 + by_sampling)
-
-    def described(self, threshold: Array | float, constant: float) -> dict[str, float]:
-        return {"level": constant}
+    return ThresholdLaw(usual, np.linspace(0.0, 2 * usual, _CONSTANTS), at)
 
 
-class _OfPapers(ThresholdLaw):
+def _of_papers(evidence: Evidence, name: Name) -> ThresholdLaw:
     """One threshold for all entries: see the module."""
+    usual, log = paper_constant(evidence, name), math.log(len(evidence.raw))
 
-    def __init__(self, evidence: Evidence, name: Name) -> None:
-        self.usual = paper_constant(evidence, name)
-        self.grid = np.append(0.0, grid_around(self.usual or 1.0, _CONSTANTS, 30.0)[::-1])
-
-    def at(self, evidence: Evidence, constant: float) -> float:
-        log = math.log(len(evidence.raw))
+    def at(evidence: Evidence, constant: float) -> float:
         sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
         return sampling + 4 * evidence.typical_noise * math.sqrt(log)
 
-    def described(self, threshold: Array | float, constant: float) -> dict[str, float]:
-        return {"threshold": float(threshold), "constant": constant}
+    grid = np.append(0.0, grid_around(usual or 1.0, _CONSTANTS, 30.0)[::-1])
+    return ThresholdLaw(usual, grid, at)
 
 
-_LAWS: dict[Name, type[ThresholdLaw]] = {
-    **dict.fromkeys(("auto", "adaptive"), _OfEntries),
-    **dict.fromkeys(("wx", "wx-local", "lw", "lw-local"), _OfPapers),
+_LAWS: dict[Name, Callable[[Evidence, Name], ThresholdLaw]] = {
+    **dict.fromkeys(("auto", "adaptive"), _of_entries),
+    **dict.fromkeys(("wx", "wx-local", "lw", "lw-local"), _of_papers),
 }
 
 
