@@ -24,7 +24,7 @@ from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.estimators.uncertainty.moment_errors import moment_errors
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.evidence import Evidence, Histogram, ReleaseEvidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
@@ -83,6 +83,13 @@ def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
         apart += tuple(name for name in each.names if name in computed)
         result.append(EqualTerms(each, apart, moved))
     return result
+
+
+def of_releases(releases: Sequence[ReleaseEvidence]) -> Evidence:
+    """Evidence of a release with its groups, or of several releases as if they were groups."""
+    if len(releases) == 1:
+        return releases[0].evidence
+    return together({each.name: each.evidence for each in releases})
 
 
 def together(tables: Mapping[str, Evidence]) -> Evidence:

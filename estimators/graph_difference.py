@@ -39,8 +39,9 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from gramercy.common.similar_names import most_similar_first
+from gramercy.estimators.components import names_of_columns
 from gramercy.estimators.discoveries import Rate
-from gramercy.estimators.equal_terms import check_columns, comparable_columns, together
+from gramercy.estimators.equal_terms import check_columns, comparable_columns, of_releases
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import error_laws, padded
 from gramercy.estimators.noise.denoise import project
@@ -127,9 +128,7 @@ class Difference(Estimator):
         check_columns([facts.names for _, facts in releases])
 
     def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
-        if len(releases) == 1:
-            return releases[0].evidence
-        return together({each.name: each.evidence for each in releases})
+        return of_releases(releases)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """Raises RequestError if there are no such groups, or the two cannot be compared."""
@@ -142,8 +141,7 @@ class Difference(Estimator):
         among = comparable_columns(pair)
         tested = _Tested.of(pair, among)
         p, offset = len(evidence.raw), len(evidence.raw) - len(among)
-        names = evidence.names or tuple(str(i) for i in range(p))
-        table = tested.table(names[offset:], self.rate)
+        table = tested.table(names_of_columns(evidence), self.rate)
         penalty, sparse = _precision_difference(pair, among)
         discovered = tested.adjusted <= self.rate
         matrices = {
@@ -160,7 +158,7 @@ class Difference(Estimator):
             "penalty": penalty,
         }
         edges = padded(np.where(discovered, tested.difference, 0.0), p, 0.0, 0.0)
-        law = describe_sampling(pair[0])
+        law = " and ".join(dict.fromkeys(map(describe_sampling, pair)))
         found = {"differences": table.assign(law=law), "laws": error_laws(pair[0])}
         return Estimate("graph", matrices, tuning, found, edges)
 

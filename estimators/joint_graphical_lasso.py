@@ -20,7 +20,7 @@ from scipy.special import gammaln
 
 from gramercy.estimators.about_means import about_means, conditional_columns, of_columns
 from gramercy.estimators.components import names_of_columns
-from gramercy.estimators.equal_terms import check_columns, comparable_columns, together
+from gramercy.estimators.equal_terms import check_columns, comparable_columns, of_releases
 from gramercy.estimators.estimator import Estimate, Estimator, partial_correlations
 from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.pooled_releases import ReleaseNames
@@ -124,9 +124,7 @@ class JointGraphicalLasso(Estimator):
                 )
 
     def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
-        if len(releases) == 1:
-            return releases[0].evidence
-        return together({each.name: each.evidence for each in releases})
+        return of_releases(releases)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """Tables only.

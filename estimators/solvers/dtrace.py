@@ -46,9 +46,12 @@ def dtrace(A: Array, B: Array, penalty: float) -> Array | None:
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         D, ahead = new, new + (momentum - 1) / following * (new - D)
         momentum = following
-        measured = iteration % _MEASURE_EVERY == 0
-        if measured and _residual(A, B, linear, penalty, D) <= _TOLERANCE * size:
-            return D
+        if iteration % _MEASURE_EVERY == 0:
+            # Distances of zero from the subgradients of all entries.
+            gradient = _gradient(A, B, D, linear)
+            distance = np.where(D != 0, gradient + penalty * np.sign(D), np.abs(gradient) - penalty)
+            if np.where(D != 0, np.abs(distance), distance).max() <= _TOLERANCE * size:
+                return D
     return None
 
 
@@ -56,12 +59,3 @@ def _gradient(A: Array, B: Array, D: Array, linear: Array) -> Array:
     product = A @ D @ B
     gradient: Array = (product + product.T) / 2 - linear
     return gradient
-
-
-def _residual(A: Array, B: Array, linear: Array, penalty: float, D: Array) -> float:
-    """The largest distance of zero from the subgradient of an entry."""
-    gradient = _gradient(A, B, D, linear)
-    distance = np.where(
-        D != 0, np.abs(gradient + penalty * np.sign(D)), np.maximum(np.abs(gradient) - penalty, 0.0)
-    )
-    return float(distance.max())

@@ -98,6 +98,11 @@ def test_a_column_that_one_table_hides_is_left_out_of_both() -> None:
     assert (estimate.matrices["p_values"][P] == 1).all()
 
 
+def test_errors_of_both_tables_are_described() -> None:
+    found = difference(table(5), table(6, folds=FOLDS)).tables["differences"]
+    assert set(found["law"]) == {"Gaussian rows and jackknife over 10 folds"}
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     one, other = table(7), table(8)
     with raises(families.COMPARISON, columns=(NAMES[1], NAMES[2])):
