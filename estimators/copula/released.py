@@ -222,17 +222,22 @@ def _columns(known: ReleasedTable, moments: TableMoments) -> tuple[TableColumn, 
             columns.append(Category(facts, FreeChoice(_drawn(shares)), shares.value))
         elif isinstance(facts, ColumnFacts):
             missing = known.missing(facts.name)
-            marginal = _marginal(facts, known.distribution(facts.name), moments, at)
+            limit = moment_limit(known.evidence, 1 + at)
+            marginal = _marginal(facts, known.distribution(facts.name), limit, moments, at)
             columns.append(Number(facts, marginal, missing.value if missing else 0.0))
     return tuple(columns)
 
 
 def _marginal(
-    facts: ColumnFacts, distribution: Distribution | None, moments: TableMoments, at: int
+    facts: ColumnFacts,
+    distribution: Distribution | None,
+    limit: MomentLimit | None,
+    moments: TableMoments,
+    at: int,
 ) -> Marginal:
     lower, upper = facts.lower, facts.upper
     if distribution is not None:
-        found = histogram_marginal(distribution, lower, upper)
+        found = histogram_marginal(distribution, lower, upper, limit)
         if found is not None:
             return found
     mean = np.nan_to_num(moments.mean[at], nan=facts.centre)
@@ -406,6 +411,7 @@ def _clamped_moments(m: float, s: float) -> tuple[float, float]:
 _TAIL = 0.1  # share of the rows
 _TAIL_EXPLAINED = 1.5  # standard deviations of noise that explain the count beyond a tail's end
 _SPIKE, _ROUNDS = 4.0, 4  # standard deviations above a smooth density; searches for such bins
+_CONTRADICTED = 2.0  # standard deviations above a limit
 _MOSTLY = 0.5  # share of a bin that makes it one of equal cells
 _WIDER, _PARTS, _STEEPEST = 1.5, 8, 50.0  # of bins that are split
 
@@ -429,18 +435,79 @@ class HistogramMarginal:
         return cells
 
 
+@dataclass(frozen=True)
+class MomentLimit:
+    """What a matrix of clipped rows says about cells far out.
+
+    A row of weight w, with a cell z in scaled units, adds w z^2 to the matrix. As
+    min(z^2, r^2) - w z^2 <= r^2 (1 - w) for every w from 0 to 1, the mean of min(z^2, r^2) is at
+    most that of w z^2 and r^2 times the weight that clipping took away, both of which are released.
+    """
+
+    centre: float
+    scale: float
+    radius: float  # r
+    most: float  # largest mean of min(z^2, r^2) of the cells that are present
+    error: float  # standard deviation of its noise
+
+    def excess(self, marginal: HistogramMarginal) -> float:
+        """How far a distribution is above the limit, in standard deviations of the noise."""
+        low, high = self.scaled(marginal.lower), self.scaled(marginal.upper)
+        width = np.where(high > low, high - low, 1.0)
+        spread = (self._integral(high) - self._integral(low)) / width
+        mean = np.where(high > low, spread, np.minimum(low**2, self.radius**2))
+        return (float(mean @ np.diff(marginal.cumulative)) - self.most) / self.error
+
+    def scaled(self, cells: Array) -> Array:
+        """Cells in scaled units."""
+        return (cells - self.centre) / self.scale
+
+    def _integral(self, z: Array) -> Array:
+        """Of min(z^2, r^2), from 0."""
+        inside = np.clip(z, -self.radius, self.radius)
+        integral: Array = inside**3 / 3 + self.radius**2 * (z - inside)
+        return integral
+
+
+def moment_limit(evidence: Evidence, at: int) -> MomentLimit | None:
+    """The limit of a numeric matrix column.
+
+    None if rows were not clipped, if there is no noise, or if persons have several rows, of which
+    histograms have one.
+    """
+    facts, r = evidence.columns[at], evidence.radius
+    noise = evidence.deviations
+    if r is None or evidence.persons or not noise[at, at] > 0 or not isinstance(facts, ColumnFacts):
+        return None
+    share = (evidence.present[at] if evidence.present else 1.0) or 1.0
+    lost = max(1 - r**2 * float(evidence.raw[0, 0]), 0.0)
+    return MomentLimit(
+        facts.centre,
+        facts.scale,
+        r,
+        r**2 * (float(evidence.raw[at, at]) + lost) / share,
+        r**2 * math.hypot(float(noise[at, at]), r**2 * float(noise[0, 0])) / share,
+    )
+
+
 def histogram_marginal(
-    distribution: Distribution, lower: float, upper: float
+    distribution: Distribution, lower: float, upper: float, limit: MomentLimit | None = None
 ) -> HistogramMarginal | None:
     """The marginal of a published distribution.
 
-    `lower`, `upper`: bounds to which cells were clamped. None if noise explains all counts.
+    `lower`, `upper`: bounds to which cells were clamped. `limit`: what a matrix says about the
+    cells. None if noise explains all counts.
 
     Cumulative counts are made nondecreasing by least squares. In each tail, which has a tenth of
     the rows, noise is a large part of the counts of wide bins, far from the centre; there the
     density is taken to be monotone, apart from bins that exceed it by more than noise explains, and
     to end where the count of all bins beyond is within one and a half standard deviations of the
     noise. Atoms keep their values.
+
+    By chance, bins far out may keep counts that are small, but more than all other cells in a
+    variance or a correlation. If `limit` contradicts the distribution, the farthest bins are left
+    out until it agrees: bins beyond the radius, with counts that noise may give. If it does not
+    agree without any of them, they are not the reason, and stay.
     """
     low, high, share, of_bin = distribution.parts
     counts = distribution.likely
@@ -454,6 +521,27 @@ def histogram_marginal(
         sd = float(np.median(distribution.deviations))
         unbiased = np.where(counts > 0, distribution.unbiased, 0.0)
         counts = _smoothed(unbiased, widths, atoms > _MOSTLY, sd)
+    found = _of_counts(distribution, counts, lower, upper)
+    if found is None or limit is None or not limit.excess(found) > _CONTRADICTED:
+        return found
+    distance = np.abs(limit.scaled(distribution.edges))
+    distance = np.maximum(distance[:-1], distance[1:])
+    far = (distance > limit.radius) & (counts <= _SPIKE * distribution.deviations) & (counts > 0)
+    order = np.flatnonzero(far)[np.argsort(-distance[far], kind="stable")]
+    counts = counts.copy()
+    for farthest in order:
+        counts[farthest] = 0.0
+        fewer = _of_counts(distribution, counts, lower, upper)
+        if fewer is None or not limit.excess(fewer) > 0:
+            return fewer or found
+    return found
+
+
+def _of_counts(
+    distribution: Distribution, counts: Array, lower: float, upper: float
+) -> HistogramMarginal | None:
+    """The marginal with these counts in the bins of a distribution; None without any."""
+    low, high, share, of_bin = distribution.parts
     masses = counts[of_bin] * share
     if not masses.sum() > 0:
         return None

@@ -69,7 +69,7 @@ def test_number_of_sealed_rows_is_limited(rows: int) -> None:
 
 @pytest.mark.slow
 def test_private_constants_give_distributions(tmp_path: Path) -> None:
-    """Of a skewed column without bounds; missing cells are there in their share."""
+    """Of a skewed column with wide bounds; missing cells are there in their share."""
     rng = np.random.default_rng(1)
     table = pd.DataFrame({"x": rng.normal(size=20_000)})
     table["y"] = np.exp(0.8 * (0.6 * table["x"] + 0.8 * rng.normal(size=20_000)))
@@ -82,7 +82,7 @@ def test_private_constants_give_distributions(tmp_path: Path) -> None:
         "budget": {"epsilon": 8.0, "delta": 1e-5, "per": "lifetime"},
         "intercept": True,
     }
-    with seeded_noise(1):  # by chance one release in 60 has cells far out, and little correlation
+    with seeded_noise(42):  # by chance, the histogram has counts far out
         release = run_release(
             write_request(tmp_path, request={**request, "scaling": "private"}, **facts)
         )
@@ -90,6 +90,7 @@ def test_private_constants_give_distributions(tmp_path: Path) -> None:
     bundle = make_estimate(context, "toy", release, Synthetic(rows=20_000))
     rows = bundle.tables["rows"]
     assert rows["y"].isna().mean() == pytest.approx(0.3, abs=0.03)
+    assert rows["y"].max() < 100
     assert rows["y"].median() == pytest.approx(table["y"].median(), rel=0.1)
     assert rows.corr().iloc[0, 1] == pytest.approx(table.corr().iloc[0, 1], abs=0.1)
     page = make_report(context, "toy", release, [bundle.manifest.estimate]).page
