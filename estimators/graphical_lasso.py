@@ -180,29 +180,18 @@ class GraphicalLasso(DependenceEstimator):
         return [self._unscaled(evidence, each.precision) for each in solutions] + missing
 
 
-def _ebic(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
-    return ebic(evidence, own.sparse_path, grid)
-
-
 def _cross_validation(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
     scored: Scored = "graph" if own.refit else "estimate"
     return cross_validation(evidence, own.path, grid, scored=scored)
 
 
-def _first_drop(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
-    return first_drop(evidence, own.path, grid)
-
-
-def _stability(own: GraphicalLasso, evidence: Evidence, grid: Array) -> Choice:
-    path = partial(own.sparse_path, tol=_OF_DRAWS)
-    return stars(evidence, evidence.repaired, path, grid)
-
-
 _RULES: dict[Rule, Callable[[GraphicalLasso, Evidence, Array], Choice]] = {
-    "ebic": _ebic,
+    "ebic": lambda own, evidence, grid: ebic(evidence, own.sparse_path, grid),
     "cross-validation": _cross_validation,
-    "first-drop": _first_drop,
-    "stability": _stability,
+    "first-drop": lambda own, evidence, grid: first_drop(evidence, own.path, grid),
+    "stability": lambda own, evidence, grid: stars(
+        evidence, evidence.repaired, partial(own.sparse_path, tol=_OF_DRAWS), grid
+    ),
 }
 _OF_FOLDS = ("cross-validation", "first-drop")
 

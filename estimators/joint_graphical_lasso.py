@@ -74,7 +74,7 @@ class JointGraphicalLasso(Estimator):
     penalty shared sqrt(K), so that a pair with equal entries in all tables has the same threshold
     for every `shared`. If ``fused``, they are penalty and penalty shared.
 
-    All tables have equal weights n_k, so one threshold. In 12 simulated cells of groups of unequal
+    All tables have equal weights, so one threshold. In 12 simulated cells of groups of unequal
     sizes (1,000 to 8,000 rows, epsilon 1, 30 columns), with penalties chosen as here, the mean F1
     of the edges was 0.86. It was 0.81 with the fourth roots of the effective sample sizes as
     weights, and lower with their square roots: the threshold of a small group was too large.
@@ -239,10 +239,7 @@ class _Tables(NamedTuple):
         separate, across = penalty, penalty * shared
         if self.structure == "group":
             separate, across = penalty * (1 - shared), across * math.sqrt(len(self.S))
-        weights, structure = np.ones(len(self.S)), self.structure
-        return joint_graphical_lasso(
-            self.S, weights, separate, across, structure=structure, **settings
-        )
+        return joint_graphical_lasso(self.S, separate, across, structure=self.structure, **settings)
 
     def path(self, grid: Array, shared: float) -> pd.DataFrame:
         """The criterion along the grid, until it no longer decreases."""

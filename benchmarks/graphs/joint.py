@@ -112,7 +112,5 @@ def _path(evidence: list[Evidence], share: float) -> Iterator[Edges]:
     start = None
     for penalty in _PENALTIES:
         separate, shared = penalty * (1 - share), penalty * share * len(S) ** 0.5
-        start = joint_graphical_lasso(
-            S, np.ones(len(S)), separate, shared, start=start, conditions=False
-        )
+        start = joint_graphical_lasso(S, separate, shared, start=start, conditions=False)
         yield np.stack([edge_mask(T) for T in start.precisions])

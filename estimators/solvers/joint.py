@@ -4,13 +4,14 @@ Danaher, Wang and Witten (2014), "The joint graphical lasso for inverse covarian
 multiple classes":
 
 minimise over positive definite T_1, ..., T_K:
-sum_k n_k (-log det T_k + tr(S_k T_k)) + sum over i != j of P(t_ij1, ..., t_ijK)
+sum_k (-log det T_k + tr(S_k T_k)) + sum over i != j of P(t_ij1, ..., t_ijK)
 
 ``group``: P = separate |t|_1 + shared |t|_2; ``fused``, for matrices in an order:
-P = separate |t|_1 + shared sum_k |t_k+1 - t_k|. The diagonals have no penalty.
+P = separate |t|_1 + shared sum_k |t_k+1 - t_k|. The diagonals have no penalty. The paper weighs
+the terms by numbers of rows; `estimators.joint_graphical_lasso` says why they have equal weights.
 
-Its dual: maximise sum_k n_k (log det W_k + p), where n_k (W_k - S_k) is, pair by pair, in the set
-whose support function is P. A subgradient at T gives such a point; so the gap is the sum of those
+Its dual: maximise sum_k (log det W_k + p), where W_k - S_k is, pair by pair, in the set whose
+support function is P. A subgradient at T gives such a point; so the gap is the sum of those
 of single matrices. See `estimators.solvers.block`, `estimators.solvers.admm`.
 """
 
@@ -47,8 +48,7 @@ class JointSolution:
     duals
         The dual point W that proves the gap; close to their inverses; shape (K, p, p).
     gap
-        Duality gap per column: the objective, with weights of mean 1, exceeds its minimum by at
-        most K p times this.
+        Duality gap per column: the objective exceeds its minimum by at most K p times this.
     """
 
     precisions: Array
@@ -58,7 +58,6 @@ class JointSolution:
 
 def joint_graphical_lasso(
     S: Array,
-    weights: Array,
     separate: float,
     shared: float,
     *,
@@ -73,10 +72,8 @@ def joint_graphical_lasso(
     ----------
     S
         Positive definite, with unit diagonals, shape (K, p, p).
-    weights
-        The n_k, positive, shape (K,). They are divided by their mean.
     separate, shared
-        Penalties, not negative, for weights of mean 1.
+        Penalties, not negative.
     structure
         ``group`` or ``fused``.
     tol
@@ -97,14 +94,13 @@ def joint_graphical_lasso(
     which P does not outweigh the S_k (Danaher et al., Theorem 2; it is exact for every P that is a
     sum over pairs, since zero then is a minimiser at all other pairs).
     """
-    weights = np.asarray(weights / np.mean(weights), dtype=np.float64)[:, None, None]
     shrink_pairs = _SHRINK[structure]
 
     def shrink(state: Array, rho: float) -> Array:
         return _off_diagonal(shrink_pairs, state, separate / rho, shared / rho)
 
     p = S.shape[-1]
-    linked = np.abs(shrink(weights * S, 1.0)).max(axis=0)
+    linked = np.abs(shrink(S, 1.0)).max(axis=0)
     precisions = np.zeros_like(S)
     at = np.arange(p)
     precisions[:, at, at] = 1 / S[:, at, at]
@@ -113,10 +109,10 @@ def joint_graphical_lasso(
     with single_blas_thread():
         for block in components(linked, np.zeros((p, p))):
             inside = np.ix_(np.arange(len(S)), block, block)
-            problem = _Joint(weights * S[inside], weights, shrink, tol, conditions)
+            problem = _Joint(S[inside], shrink, tol, conditions)
             state = np.broadcast_to(np.eye(block.size), (len(S), block.size, block.size))
             if start is not None:
-                subgradient = weights * (start.duals[inside] - S[inside])
+                subgradient = start.duals[inside] - S[inside]
                 state = start.precisions[inside] + subgradient * (1 - np.eye(block.size))
             allowed = tol * block.size * len(S)
             outcome = iterate(problem, state, allowed, _LIMIT)
@@ -129,7 +125,7 @@ def joint_graphical_lasso(
                     shared=shared,
                 )
             precisions[inside] = outcome.matrix
-            duals[inside] = outcome.dual / weights
+            duals[inside] = outcome.dual
             gap += outcome.gap
     return JointSolution(precisions + 0.0, duals, gap / (len(S) * p))
 
@@ -139,7 +135,6 @@ class _Joint:
     """One block of the problem; see `estimators.solvers.admm.Problem`."""
 
     moment: Array
-    weights: Array  # of mean 1; shape (K, 1, 1)
     shrink_: Callable[[Array, float], Array]
     tol: float
     conditions: bool
@@ -148,17 +143,13 @@ class _Joint:
         return self.shrink_(state, rho)
 
     def invert(self, matrix: Array, rho: float) -> Array:
-        of_loss = matrix - self.moment / rho
-        each = zip(of_loss, rho / self.weights.ravel(), strict=True)
-        return np.stack([proximal(own, scaled) for own, scaled in each])
+        return np.stack([proximal(own, rho) for own in matrix - self.moment / rho])
 
     def accepts(self, Z: Array, dual: Array) -> tuple[bool, float]:
-        W = dual / self.weights
-        gaps = [duality_gap(*each) for each in zip(Z, W, strict=True)]
-        gap = float(self.weights.ravel() @ gaps)
-        if gap > self.tol * W.shape[0] * W.shape[1]:
+        gap = sum(duality_gap(*each) for each in zip(Z, dual, strict=True))
+        if gap > self.tol * dual.shape[0] * dual.shape[1]:
             return False, gap
-        return not self.conditions or np.abs(np.linalg.inv(Z) - W).max() <= _MAX_VIOLATION, gap
+        return not self.conditions or np.abs(np.linalg.inv(Z) - dual).max() <= _MAX_VIOLATION, gap
 
     def certificate(self, X: Array) -> Array | None:
         return None

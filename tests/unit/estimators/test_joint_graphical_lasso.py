@@ -38,9 +38,9 @@ def correlations(tables: int, p: int, rows: int, seed: int = 0) -> Array:
     return np.stack([np.corrcoef(root @ rng.standard_normal((p, rows))) for _ in range(tables)])
 
 
-def objective(T: Array, S: Array, weights: Array, penalty: float) -> float:
+def objective(T: Array, S: Array, penalty: float) -> float:
     of_loss = (S * T).sum(axis=(1, 2)) - np.linalg.slogdet(T)[1]
-    return float(weights / weights.mean() @ of_loss) + penalty
+    return float(of_loss.sum()) + penalty
 
 
 def penalty_of(T: Array, structure: Structure, separate: float, shared: float) -> float:
@@ -51,17 +51,14 @@ def penalty_of(T: Array, structure: Structure, separate: float, shared: float) -
     return float(separate * np.abs(pairs).sum() + shared * across)
 
 
-def by_proximal_gradient(
-    S: Array, weights: Array, structure: Structure, separate: float, shared: float
-) -> Array:
+def by_proximal_gradient(S: Array, structure: Structure, separate: float, shared: float) -> Array:
     """Plain proximal gradient with a step that is halved until the loss decreases enough."""
-    weights = weights / weights.mean()
     shrink = shrink_group if structure == "group" else shrink_fused
     T, row, column = np.stack([np.eye(S.shape[-1])] * len(S)), *np.triu_indices(S.shape[-1], 1)
     for _ in range(3000):
         step = 0.5
-        gradient = weights[:, None, None] * (S - np.linalg.inv(T))
-        loss = objective(T, S, weights, 0.0)
+        gradient = S - np.linalg.inv(T)
+        loss = objective(T, S, 0.0)
         while True:
             new = T - step * gradient
             new[:, row, column] = shrink(new[:, row, column], step * separate, step * shared)
@@ -69,7 +66,7 @@ def by_proximal_gradient(
             move = new - T
             bound = loss + (gradient * move).sum() + (move**2).sum() / 2 / step
             definite = np.linalg.eigvalsh(new)[:, 0].min() > 0
-            if definite and objective(new, S, weights, 0.0) <= bound + 1e-14:
+            if definite and objective(new, S, 0.0) <= bound + 1e-14:
                 break
             step /= 2
         T = new
@@ -80,20 +77,19 @@ def by_proximal_gradient(
 
 def test_one_matrix_without_sharing_is_the_graphical_lasso() -> None:
     S = correlations(1, 12, 60)
-    found = joint_graphical_lasso(S, np.ones(1), 0.15, 0.0, tol=1e-13)
+    found = joint_graphical_lasso(S, 0.15, 0.0, tol=1e-13)
     single = graphical_lasso(S[0], 0.15, tol=1e-13).precision
     np.testing.assert_allclose(found.precisions[0], single, atol=1e-8)
 
 
 @pytest.mark.parametrize("structure", ["group", "fused"])
 def test_solution_is_that_of_plain_proximal_gradient(structure: Structure) -> None:
-    S, weights = correlations(3, 6, 40), np.array([1.0, 2.0, 0.5])
-    found = joint_graphical_lasso(S, weights, 0.1, 0.15, structure=structure, tol=1e-12)
-    plain = by_proximal_gradient(S, weights, structure, 0.1, 0.15)
+    S = correlations(3, 6, 40)
+    found = joint_graphical_lasso(S, 0.1, 0.15, structure=structure, tol=1e-12)
+    plain = by_proximal_gradient(S, structure, 0.1, 0.15)
     np.testing.assert_allclose(found.precisions, plain, atol=1e-5)
     lowest, highest = (
-        objective(T, S, weights, penalty_of(T, structure, 0.1, 0.15))
-        for T in (found.precisions, plain)
+        objective(T, S, penalty_of(T, structure, 0.1, 0.15)) for T in (found.precisions, plain)
     )
     assert lowest <= highest + 1e-10
     assert 0 <= found.gap <= 1e-12
@@ -101,14 +97,12 @@ def test_solution_is_that_of_plain_proximal_gradient(structure: Structure) -> No
 
 @pytest.mark.parametrize("structure", ["group", "fused"])
 def test_gap_bounds_the_distance_from_the_minimum(structure: Structure) -> None:
-    S, weights = correlations(4, 10, 30), np.ones(4)
+    S = correlations(4, 10, 30)
     values = []
     for tol in (1e-3, 1e-12):
-        found = joint_graphical_lasso(
-            S, weights, 0.1, 0.1, structure=structure, tol=tol, conditions=False
-        )
+        found = joint_graphical_lasso(S, 0.1, 0.1, structure=structure, tol=tol, conditions=False)
         penalty = penalty_of(found.precisions, structure, 0.1, 0.1)
-        values.append(objective(found.precisions, S, weights, penalty))
+        values.append(objective(found.precisions, S, penalty))
         assert found.gap <= tol
     assert -1e-9 <= values[0] - values[1] <= 1e-3 * 40
 
@@ -120,9 +114,9 @@ def test_components_are_exact(structure: Structure) -> None:
     S[:, :4, 4:] *= 0.1
     S[:, 4:, :4] *= 0.1
     settings: dict[str, Any] = {"structure": structure, "tol": 1e-13}
-    whole = joint_graphical_lasso(S, np.ones(3), 0.1, 0.1, **settings)
+    whole = joint_graphical_lasso(S, 0.1, 0.1, **settings)
     assert not whole.precisions[:, :4, 4:].any()
-    part = joint_graphical_lasso(S[:, :4, :4], np.ones(3), 0.1, 0.1, **settings)
+    part = joint_graphical_lasso(S[:, :4, :4], 0.1, 0.1, **settings)
     np.testing.assert_allclose(whole.precisions[:, :4, :4], part.precisions, atol=1e-8)
     assert (np.abs(np.linalg.inv(whole.precisions) - whole.duals) < 1e-5).all()
 
