@@ -156,12 +156,14 @@ def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, ...]:
 # its ends x_t - a_t and x_t + b_t, and beyond them what is not known adds to the variance s_t^2 on
 # that side. The number m is that for which F is least; if an interval contains m, its table adds
 # nothing. So tables of one population are seldom found to differ, however differently their
-# releases clip them. See also `estimators.equal_terms`.
+# releases clip them. See also `estimators.equal_terms`. The interval of a difference of two tables
+# has the differences that this test does not reject: p < 0.05 if that at 95 % is without 0.
 #
-# Means and correlations of releases with the same constants and the same radius, such as those of a
-# series or groups of one release, are tested by the moments of their clipped rows: what clipping
-# does to these is the same in all tables of one population. The numbers that are stated, and their
-# intervals, are of all rows, so a p-value can be small where intervals overlap.
+# Releases with the same constants and the same radius, such as those of a series or groups of one
+# release, have the same bias if their tables are of one population. So means and correlations of
+# their clipped rows test this stronger hypothesis without bounds of the bias, with more power. They
+# do not test that a number is the same: it may be while other columns, or its tails, differ, and
+# then clipping moves it differently.
 #
 # Noise of windows of one cumulative series is correlated. They have no folds, so their sum of
 # squares is that of generalized least squares, with a chi-squared law.
@@ -176,7 +178,8 @@ class OverTime:
     # one line for each period and number: ``period``, ``kind``, ``column``, ``other``,
     # ``estimate``, ``standard_error``, ``lower`` and ``upper``; NaN where noise hides a number
     series: pd.DataFrame
-    # one line for each number: ``kind``, ``column``, ``other``, and as in `changes`
+    # one line for each number: ``kind``, ``column``, ``other``, as in `changes`, and
+    # ``one_population`` as in `differences`
     changes: pd.DataFrame
 
 
@@ -194,10 +197,10 @@ def comparable_measurements(
     ]
 
 
-def _as_tested(
+def _of_one_population(
     evidences: Sequence[Evidence], stated: Sequence[Measurements]
 ) -> Sequence[Measurements]:
-    """The numbers from which `changes` finds whether those that are stated differ.
+    """The numbers that are the same if all tables are of one population.
 
     Standard deviations are those that are stated: the sampling error of clipped ones is known from
     the tails of a column alone, which only the first release of a series publishes.
@@ -256,10 +259,22 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
     """
     evidences = [*periods.values()]
     stated, (wanted, places) = comparable_measurements(evidences, level), _aligned(evidences)
-    tested = _as_tested(evidences, stated)
-    aligned = [each.reordered(own) for each, own in zip(tested, places, strict=True)]
-    found = wanted.to_frame(index=False).join(changes(aligned, noise_correlations(evidences)))
+    found = wanted.to_frame(index=False).join(_tested(evidences, stated, places))
     return OverTime(_series(periods, stated, wanted, places), found)
+
+
+def _tested(
+    evidences: Sequence[Evidence],
+    stated: Sequence[Measurements],
+    places: Sequence[NDArray[np.intp]],
+) -> pd.DataFrame:
+    """`changes` of the numbers that are stated, and ``one_population``; see `differences`."""
+    joint = noise_correlations(evidences)
+    found, of_one = (
+        changes([each.reordered(own) for each, own in zip(numbers, places, strict=True)], joint)
+        for numbers in (stated, _of_one_population(evidences, stated))
+    )
+    return found.assign(one_population=of_one["p_value"])
 
 
 def numbers_over_time(tables: Mapping[str, Evidence], level: float = 0.95) -> pd.DataFrame:
@@ -295,34 +310,39 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
     A number of the first that the second lacks is unknown there. Returns one line for each number:
     ``kind``, ``column``, ``other`` (of correlations), ``first``, ``second``, ``difference`` (the
     first minus the second), its ``standard_error`` by noise and sampling, ``lower`` and ``upper``,
-    which contain the bias of clipping too, the ``p_value`` of no difference, and ``adjusted`` as in
-    `changes`. NaN where noise hides a number, or the two cannot be compared.
+    which contain the bias of clipping too, the ``p_value`` of no difference, which is below
+    1 - `level` if that interval is without 0, and ``adjusted`` as in `changes`. NaN where noise
+    hides a number, or the two cannot be compared.
+
+    ``one_population`` is the p-value of another hypothesis: that both tables are of one population.
+    It is from this number too, of the clipped rows where both clip alike. It may be small although
+    the number is the same.
     """
     lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
     places = lines[1].get_indexer(lines[0])
     stated = comparable_measurements([first, second], level)
-    tested = _as_tested([first, second], stated)
-    pair = a, b = stated[0], stated[1].reordered(places)
-    variances = [each.standard_error**2 for each in pair]
+    a, b = stated[0], stated[1].reordered(places)
     joint = noise_correlations([first, second])
     shared = np.zeros_like(a.noise) if joint is None else joint[0, 1] * a.noise * b.noise
 
     def of_difference(one: Array, other: Array) -> Array:
         return np.sqrt(np.maximum(one**2 + other**2 - 2 * shared, 0.0))
 
+    def reach(one: Array, other: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # without folds, the normal law
+            freedom = (one**2 + other**2) ** 2 / (one**4 / a.freedom + other**4 / b.freedom)
+        quantile: Array = scipy.stats.t.isf((1 - level) / 2, freedom)
+        return of_difference(one, other) * quantile
+
     error = of_difference(a.standard_error, b.standard_error)
-    losses = (variance**2 / each.freedom for variance, each in zip(variances, pair, strict=True))
-    with np.errstate(divide="ignore"):  # without folds, the normal law
-        freedom = error**4 / sum(losses)
-    quantile = scipy.stats.t.isf((1 - level) / 2, freedom)
-    below = a.ends[0] - b.ends[1] - quantile * of_difference(a.errors[0], b.errors[1])
-    above = a.ends[1] - b.ends[0] + quantile * of_difference(a.errors[1], b.errors[0])
+    below = a.ends[0] - b.ends[1] - reach(a.errors[0], b.errors[1])
+    above = a.ends[1] - b.ends[0] + reach(a.errors[1], b.errors[0])
     difference = a.estimate - b.estimate
     named = {"first": a.estimate, "second": b.estimate, "difference": difference}
     errors = {"standard_error": error, "lower": below, "upper": above}
     found = numbers(first).assign(**named, **errors)
-    tests = changes([tested[0], tested[1].reordered(places)], joint)
-    return found.join(tests[["p_value", "adjusted"]])
+    tests = _tested([first, second], stated, [np.arange(len(places)), places])
+    return found.join(tests.drop(columns="periods"))
 
 
 def changes(tables: Sequence[Measurements], joint: Array | None = None) -> pd.DataFrame:
@@ -351,10 +371,19 @@ def changes(tables: Sequence[Measurements], joint: Array | None = None) -> pd.Da
         squares = distances.joint_squares(centre, np.array([each.noise for each in tables]), joint)
     p_value = np.where(loss > 0, of_f, scipy.stats.chi2.sf(squares, between))
     p_value = np.where(count >= 2, p_value, np.nan)
-    adjusted = p_value.copy()
-    if (tested := np.isfinite(p_value)).any():
-        adjusted[tested] = scipy.stats.false_discovery_control(p_value[tested])
-    return pd.DataFrame({"periods": count, "p_value": p_value, "adjusted": adjusted})
+    found = {"periods": count, "p_value": p_value, "adjusted": adjusted(p_value)}
+    return pd.DataFrame(found)
+
+
+def adjusted(p_values: Array) -> Array:
+    """Least false discovery rates at which hypotheses are rejected; NaN where unknown.
+
+    The least of them is the p-value of all hypotheses together: Simes (1986).
+    """
+    found = p_values.copy()
+    if (tested := np.isfinite(p_values)).any():
+        found[tested] = scipy.stats.false_discovery_control(p_values[tested])
+    return found
 
 
 _HALVINGS = 80  # of the range of a number

@@ -12,7 +12,13 @@ from gramercy.api.habits import OF_TABLES, WithHabits
 from gramercy.api.notebook import html_table
 from gramercy.common.notation import shortened, shortened_pair
 from gramercy.common.plotting import forest, with_words
-from gramercy.estimators.table_comparison import CORRELATION, DEVIATION, MEAN, differences
+from gramercy.estimators.table_comparison import (
+    CORRELATION,
+    DEVIATION,
+    MEAN,
+    adjusted,
+    differences,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,8 +72,12 @@ class Comparison(WithHabits):
 
     @property
     def p_value(self) -> float:
-        """P-value of the hypothesis that no number differs: Simes (1986); NaN if none is known."""
-        return float(self._table["adjusted"].min())
+        """P-value of the hypothesis that both tables are of one population; NaN if unknown.
+
+        From all of ``one_population``, by Simes (1986). Clipped rows may tell two populations apart
+        while no number is found to differ.
+        """
+        return float(np.fmin.reduce(adjusted(self._table["one_population"].to_numpy())))
 
     def discoveries(self, rate: float = 0.05) -> pd.DataFrame:
         """The differences that are found at a false discovery rate, the surest first."""
@@ -109,7 +119,7 @@ class Comparison(WithHabits):
         return with_words(drawn, f"The surest differences: {pair}", words)
 
     def _repr_html_(self) -> str:
-        found = self.discoveries().set_index("column")
+        found = self.discoveries().set_index("column").drop(columns="one_population")
         return html_table(found.head(20), f"{repr(self)[1:-1]}; the surest differences:")
 
     def __repr__(self) -> str:

@@ -193,7 +193,9 @@ class Periods(Mapping[str, Release]):
         DataFrame
             ``kind``, ``column``, ``other``, ``periods`` in which the number is known, the
             ``p_value`` of no change, and ``adjusted`` for testing all numbers at once; sorted by
-            the p-value.
+            the p-value. ``one_population`` is the p-value of another hypothesis, that all tables
+            are of one population: releases that clip alike test it by their clipped rows. It may be
+            small although the number is the same.
         """
         return self._numbers(0.95).changes.sort_values("p_value", kind="stable", ignore_index=True)
 

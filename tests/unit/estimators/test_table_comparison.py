@@ -231,16 +231,40 @@ def test_a_series_of_one_population_has_not_changed() -> None:
     assert (tested < 0.05).mean() <= 0.1
 
 
-def test_small_changes_are_found_in_a_series_with_common_constants() -> None:
+def test_small_changes_of_the_population_are_found_in_a_series_with_common_constants() -> None:
     """Smaller ones than where each release has constants, and so a bias, of its own."""
     table = tailed(1, 80_000)
     table[60_000:, 4] += 0.06
     found, private = (each(table, 1) for each in (quarters, years))
-    p_values = [
-        over_time(each).changes.query("kind == 'mean' and column == 'c4'")["p_value"].item()
+    of_one, own = (
+        over_time(each).changes.query("kind == 'mean' and column == 'c4'")
         for each in (found, private)
-    ]
-    assert p_values[0] < 0.01 < p_values[1]
+    )
+    assert of_one["one_population"].item() < 0.01 < own["one_population"].item()
+
+
+def unlike_tails(seed: int) -> tuple[Evidence, Evidence]:
+    """Releases, most of which clip alike; the first column has the same mean and other tails."""
+    stream, rows = np.random.default_rng(seed), 40_000
+    base = stream.normal(size=(2, rows, 4))
+    base[:, :, 0] = stream.gamma(1.0, 10.0, (2, rows))
+    base[1, :, 0] = stream.gamma(4.0, 2.5, rows)
+    base[:, :, 1] = np.exp(base[:, :, 1] + 0.05 * base[:, :, 0])
+    base[1, :, 2] += 0.2
+    first, second = series([*base], [(0.0, 400.0), (0.0, 3000.0), *[(-20.0, 20.0)] * 2], 1.0, seed)
+    return first, second
+
+
+def test_p_values_are_small_where_intervals_are_without_zero() -> None:
+    """Also where both releases clip alike; the test of one population is of clipped rows."""
+    for seed in (2, 5, 6):
+        for level in (0.6, 0.95):
+            found = differences(*unlike_tails(seed), level)
+            without_zero = (found["lower"] > 0) | (found["upper"] < 0)
+            np.testing.assert_array_equal(without_zero, found["p_value"] < 1 - level)
+        p_values = found[found["kind"] == MEAN].set_index("column")
+        assert p_values.loc["c0", "one_population"] < 0.05 < p_values.loc["c0", "p_value"]
+        assert p_values.loc["c2", "p_value"] < 0.01
 
 
 def test_releases_that_were_clipped_in_different_metrics_have_no_common_bias() -> None:
@@ -249,7 +273,7 @@ def test_releases_that_were_clipped_in_different_metrics_have_no_common_bias() -
     first, *_, last = quarters(table, 1).values()
     turned = replace(first, terms=(NoiseTerm(first.law, np.eye(len(first.raw)) + 1e-9),))
     alike, unlike = (
-        differences(each, last).query("kind == 'mean' and column == 'c4'")["p_value"].item()
+        differences(each, last).query("kind == 'mean' and column == 'c4'")["one_population"].item()
         for each in (first, turned)
     )
     assert alike < 0.1
