@@ -215,17 +215,21 @@ class RegressionResult(WithHabits):
 
     @cached_property
     def _overall(self) -> JointTest:
-        slopes = np.eye(len(self.table))[1:]
+        slopes = np.eye(len(self.table))[1:][self.known.to_numpy()[1:]]
         return joint_test(self._result, slopes, np.zeros(len(slopes)))
 
     @property
     def fvalue(self) -> float:
-        """F of the hypothesis that all coefficients but the intercept are zero; see `wald_test`."""
+        """F of the hypothesis that all known coefficients but the intercept are zero.
+
+        They are those given all terms, also the unknown ones; NaN if none is known. See
+        `wald_test`.
+        """
         return self._overall.statistic
 
     @property
     def f_pvalue(self) -> float:
-        """The p-value of `fvalue`, which allows for bias; NaN if a coefficient is unknown."""
+        """The p-value of `fvalue`, which allows for bias; NaN if no coefficient is known."""
         return self._overall.pvalue
 
     @property
@@ -520,6 +524,10 @@ class RegressionResult(WithHabits):
             notes.append(
                 "unknown: the noise hides this coefficient, or how it differs from others; or "
                 "clipping hides the column (see 'reason')."
+            )
+        if left := [*self.known.index[1:][~self.known[1:]]]:
+            notes.append(
+                f"F tests that all known coefficients are zero; it leaves out {', '.join(left)}."
             )
         return notes
 
