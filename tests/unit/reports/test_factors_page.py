@@ -11,7 +11,6 @@ import pytest
 
 import gramercy
 from gramercy.api.release import Release
-from gramercy.common.notation import significant
 from tests.support.factories import home_at, run_pipeline, write_request
 
 LONG = "satisfaction_with_the_treatment_at_visit"  # 40 characters
@@ -76,6 +75,8 @@ def test_reliability_of_a_report_is_that_of_python(release: Release) -> None:
     assert found.reverse == ["q4"]
     assert "the sum of 4 items" in page
     assert '<td class="pair">q4 (reversed)</td>' in page
-    shown = [found.alpha, *found.conf_int().loc["alpha"]]
-    shown += list(found.items["alpha_if_dropped"])
-    assert all(significant(each, 3) in page for each in shown)
+    lower, upper = found.conf_int().loc["alpha"]
+    shown = re.findall(r'<td class="n">([^<]+)<br><span class="interval">([^<]+) to ([^<]+)<', page)
+    values = [float(each) for each in shown[0]]
+    np.testing.assert_allclose(values, [found.alpha, lower, upper], atol=(upper - lower) / 100)
+    assert len(shown) == 3 + 2 * 4  # alpha, the standardised one and omega; two of each item
