@@ -78,5 +78,5 @@ def test_reliability_of_a_report_is_that_of_python(release: Release) -> None:
     lower, upper = found.conf_int().loc["alpha"]
     shown = re.findall(r'<td class="n">([^<]+)<br><span class="interval">([^<]+) to ([^<]+)<', page)
     values = [float(each) for each in shown[0]]
-    np.testing.assert_allclose(values, [found.alpha, lower, upper], atol=(upper - lower) / 100)
+    np.testing.assert_allclose(values, [found.alpha, lower, upper], atol=(upper - lower) / 50)
     assert len(shown) == 3 + 2 * 4  # alpha, the standardised one and omega; two of each item
