@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -47,13 +48,16 @@ class FixedJob(BaseJobConfiguration):
 
 
 class HomeWorker(BaseWorker[FixedJob, BaseVariables, BaseWorkerResult]):
-    """A worker that runs Gramercy's flows and nothing else."""
+    """A worker that runs Gramercy's flows and nothing else.
+
+    It has the machine's name, by which `deploy/health.py` finds it, also after a restart.
+    """
 
     type = "process"
     job_configuration = FixedJob
 
     def __init__(self, pool: str) -> None:
-        super().__init__(pool, create_pool_if_not_found=False)
+        super().__init__(pool, name=socket.gethostname(), create_pool_if_not_found=False)
         self._places = anyio.Semaphore(_MOST_RUNS)
 
     @classmethod

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +32,7 @@ from gramercy.common.home import Home
 from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.request_files import read_request
+from gramercy.pipeline.publish.charging import check_ledger
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 
@@ -39,6 +41,7 @@ _START_SECONDS = 180
 _STOP_SECONDS = 30
 _ANSWER_SECONDS = 5
 _BUSY_SECONDS = 30  # a server that is in use may be busy
+_LOG_BYTES = 10 << 20
 
 Process = subprocess.Popen[bytes]
 
@@ -51,6 +54,7 @@ class Server:
     login: str | None
     login_file: Path | None = None  # private; only of a server that was started here
     process: Process | None = None
+    log: Path | None = None  # private, of the process
 
 
 def serve(
@@ -82,6 +86,7 @@ def serve(
 
 def _serve(requests: Sequence[Path], cron: str, timezone: str | None, port: int, pool: str) -> None:
     context = Context.default()
+    check_ledger(context)
     scheduled = [read_request(path) for path in requests]
     served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
@@ -96,6 +101,8 @@ def _serve(requests: Sequence[Path], cron: str, timezone: str | None, port: int,
             while worker.poll() is None and (
                 server.process is None or server.process.poll() is None
             ):
+                if server.log is not None:
+                    rotate(server.log)
                 time.sleep(_POLL_SECONDS)
             raise families.SERVER(
                 "The Prefect server or the worker stopped.",
@@ -168,7 +175,8 @@ def running_server(home: Home, port: int) -> Iterator[Server]:
         folder, login, api = _folder(home), new_login(), f"http://127.0.0.1:{port}/api"
         login_file, log = folder / f"{port}.login", folder / "server.log"
         write_atomically(login_file, login.encode(), 0o600)
-        with log.open("wb") as out:
+        log.unlink(missing_ok=True)
+        with log.open("ab") as out:  # so that it goes on at the beginning of an emptied file
             started = start_server(listener, login, out, folder=folder)
         with _stopped_at_end(started) as process:
             end = time.monotonic() + _START_SECONDS
@@ -181,7 +189,14 @@ def running_server(home: Home, port: int) -> Iterator[Server]:
                         log=str(log),
                     )
                 time.sleep(0.5)
-            yield Server(api, login, login_file, process)
+            yield Server(api, login, login_file, process, log)
+
+
+def rotate(log: Path, most: int = _LOG_BYTES) -> None:
+    """Empty a log of more bytes, which a process appends to for years, after copying it."""
+    if log.stat().st_size > most:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
 
 
 def _folder(home: Home) -> Path:

@@ -149,6 +149,20 @@ def home_of_door(door: Served, monkeypatch: pytest.MonkeyPatch, home: Path) -> N
     monkeypatch.setenv("GRAMERCY_HOME", str(door.home))
 
 
+# The operator.
+
+
+def test_health_check_with_the_login_knows_this_worker(door: Served) -> None:
+    def health(*name: str, login: str | None = door.login.login) -> int:
+        command = [sys.executable, "-I", ROOT / "deploy" / "health.py", "worker", "gramercy", *name]
+        environ = {"PREFECT_API_URL": door.login.api, "PREFECT_API_AUTH_STRING": login or ""}
+        return subprocess.run(command, env=environ, check=False, capture_output=True).returncode
+
+    wait_for(lambda: health() == 0, 60, door.log)
+    assert health("another machine") == 1
+    assert health(login=None) == 1
+
+
 # Somebody on the machine without a login.
 
 

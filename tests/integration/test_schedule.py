@@ -230,6 +230,7 @@ def test_deployments_are_those_of_prefect_yaml() -> None:
     for each in released:
         stated_request = Request.model_validate(each["parameters"]["request"])
         assert each["tags"] == [dataset_tag(stated_request.dataset)]
+        assert stated_request.scaling.kind in {"private", "release"}
     stated = stated[len(released) :]
     created = deployments(Context.default(), [], "30 1 * * *", "UTC")
     for deployment, facts in zip(created, stated, strict=True):

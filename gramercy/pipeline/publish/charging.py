@@ -113,25 +113,6 @@ class LockedRequest:
             raise wordings.bundle_replaced(self.archive.display_path(path))
         return charge
 
-    def check_ledger_is_complete(self) -> None:
-        """Refuse a ledger that lacks releases of the archive, or differs from the newest."""
-        published = {name for _, name in self.archive.releases(self.dataset)}
-        # The ledger is read last, because a charge is entered before its bundle appears.
-        charged = self.ledger.releases(self.dataset)
-        if missing := published.difference(charged):
-            raise families.UNTRUSTED(
-                "The archive has '{release}', but the ledger does not: the ledger is older than "
-                "the archive.",
-                "Restore the ledger that belongs to the archive: missing charges are still spent.",
-                release=f"{self.dataset}/{min(missing)}",
-            )
-        newest = [name for name in charged if name in published][-1:]
-        for name in newest:
-            place = self.archive.metadata_path(self.dataset, name)
-            facts = read_release_manifest(place).ledger if place else None
-            if facts is not None:
-                self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{name}")
-
     def check_space(self) -> None:
         """Refuse to charge if the release may not fit on a disk."""
         plan = self.plan
@@ -156,7 +137,7 @@ class LockedRequest:
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
         with archive.staging(self.dataset, sweep_first=True) as staged:
-            self.check_ledger_is_complete()
+            check_ledger_is_complete(self.context, self.dataset)
             self.check_space()
             self.context.record_head()
             self.lock.renew()
@@ -257,6 +238,42 @@ class LockedRequest:
         return confirm
 
 
+def check_ledger_is_complete(context: Context, dataset: str) -> None:
+    """Refuse a ledger that lacks releases of the archive, or differs from the newest."""
+    ledger, archive = context.ledger, context.archive
+    published = {name for _, name in archive.releases(dataset)}
+    # The ledger is read last, because a charge is entered before its bundle appears.
+    charged = ledger.releases(dataset)
+    if missing := published.difference(charged):
+        raise families.UNTRUSTED(
+            "The archive has '{release}', but the ledger does not: the ledger is older than "
+            "the archive.",
+            "Restore the ledger that belongs to the archive: missing charges are still spent.",
+            release=f"{dataset}/{min(missing)}",
+        )
+    newest = [name for name in charged if name in published][-1:]
+    for name in newest:
+        place = archive.metadata_path(dataset, name)
+        facts = read_release_manifest(place).ledger if place else None
+        if facts is not None:
+            ledger.verify_anchor(facts.anchor, f"{dataset}/{name}")
+
+
+def check_ledger(context: Context) -> None:
+    """Refuse a ledger that would refuse every charge of a data set, before any is due.
+
+    Raises
+    ------
+    UntrustedLedger
+        If it is damaged, a copy, or behind its anchors or the releases of the archive.
+    """
+    ledger, archive = context.open_stores()
+    if (original := ledger.original_location()) is not None:
+        raise wordings.ledger_copied(ledger.location, original)
+    for dataset in sorted({*ledger.datasets(), *(name for name, _ in archive.releases())}):
+        check_ledger_is_complete(context, dataset)
+
+
 @contextlib.contextmanager
 def locked_request(context: Context, plan: Plan) -> Iterator[LockedRequest]:
     """Hold the lock of a data set; only one run at a time can hold it."""
@@ -276,7 +293,7 @@ def replay(context: Context, plan: Plan) -> str | None:
         charge = run.published_charge()
         if charge is None:
             # Refuse now what would be refused after reading the table.
-            run.check_ledger_is_complete()
+            check_ledger_is_complete(context, run.dataset)
             check_budget(run.dataset, statement, due(run.ledger, plan))
             check_continues(context, plan, charged_series(run.ledger, plan))
             run.check_space()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,9 @@ import pytest
 from gramercy.cli import serve
 from gramercy.cli.prefect_server import start_ahead
 from gramercy.common.home import Home
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
+from tests.support.factories import run_command, run_release, write_request
 from tests.support.problems import raises
 
 API = "http://prefect.example/api"
@@ -58,6 +61,44 @@ def test_a_server_that_answers_everybody_is_named(
     monkeypatch.setenv("PREFECT_API_URL", API)
     with serve.running_server(Home.default(), 4200):
         assert families.NO_LOGIN.code in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("state", ["copied", "older", "deleted", "damaged"])
+def test_a_home_whose_ledger_would_refuse_to_charge_is_not_served(
+    state: str,
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(serve, "running_server", lambda *_: pytest.fail("something was started"))
+    request = write_request(tmp_path)
+    ledger = home / "ledger.sqlite"
+    Context.default().ledger.datasets()  # opens it
+    content = ledger.read_bytes()
+    run_release(request)
+    if state == "copied":
+        shutil.copytree(home, tmp_path / "copy")
+        monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "copy"))
+    elif state == "older":
+        ledger.write_bytes(content)
+    elif state == "deleted":
+        ledger.unlink()
+    else:
+        ledger.write_bytes(ledger.read_bytes()[:5000])
+    code, _, err = run_command("serve", capsys=capsys)
+    assert (code, families.UNTRUSTED.code in err) == (2, True), err
+
+
+def test_log_of_a_server_that_runs_for_years_is_bounded(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    with log.open("ab", buffering=0) as out:
+        for _ in range(3):
+            out.write(b"x" * 60)
+            serve.rotate(log, most=100)
+        out.write(b"y")
+    assert log.read_bytes() == b"x" * 60 + b"y"
+    assert (tmp_path / "server.log.1").read_bytes() == b"x" * 120
 
 
 @pytest.mark.parametrize("url", ["localhost", "file:///etc", "ftp://127.0.0.1/api"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -44,6 +46,9 @@ def test_every_service_of_compose_is_confined(name: str) -> None:
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
     assert "privileged" not in service
+    assert {"mem_limit", "cpus", "pids_limit"} <= service.keys()
+    assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+    assert all("size=" in each or "/run/" in each for each in service["tmpfs"])
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     assert {*service.get("secrets", ())} <= COMPOSE["secrets"].keys()
     assert {*service["networks"]} <= COMPOSE["networks"].keys()
@@ -89,11 +94,41 @@ def test_serve_is_called_with_options_that_it_has(command: str) -> None:
         assert f"{variable}=" in UNIT or variable in COMPOSE["services"]["worker"]["environment"]
 
 
+def test_every_base_image_is_a_version_that_an_operator_can_replace_by_a_digest() -> None:
+    built = COMPOSE["x-service"]["build"]["args"]["PYTHON_IMAGE"]
+    images = {COMPOSE["services"][name]["image"] for name in SERVICES} - {"gramercy"}
+    for image in (built, *images):
+        assert re.fullmatch(r"\$\{[A-Z]+_IMAGE:-[a-z]+:\d+(\.\d+)?(-slim)?\}", image)
+    assert built.split("-", 1)[1][:-1] in (DEPLOY / "Dockerfile").read_text("utf-8")
+
+
+@pytest.mark.skipif(
+    subprocess.call("docker compose version >/dev/null 2>&1", shell=True) != 0,
+    reason="needs docker compose",
+)
+def test_docker_accepts_the_compose_file() -> None:
+    path = DEPLOY / "compose" / "compose.yaml"
+    command = ["docker", "compose", "--file", str(path), "config", "--quiet"]
+    subprocess.run(command, check=True)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "gramercy.service"
+    # Users of the machine and its services are looked up.
+    unit.write_text(UNIT.replace("=gramercy\n", "=root\n").replace(" postgresql.service", ""))
+    command = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_systemd_unit_is_hardened() -> None:
     for line in (
         *("User=gramercy", "NoNewPrivileges=true", "ProtectSystem=strict", "ProtectHome=true"),
         *("PrivateTmp=true", "CapabilityBoundingSet=", "StateDirectoryMode=0700"),
         "ReadWritePaths=/var/lib/gramercy",
+        *("SystemCallErrorNumber=EPERM", "RestartPreventExitStatus=2"),
+        *("MemoryMax=8G", "TasksMax=1024"),
         "SuccessExitStatus=143",  # of `gramercy serve` that SIGTERM ends
     ):
         assert line in UNIT.splitlines()
@@ -123,6 +158,8 @@ def test_docker_jobs_are_confined() -> None:
     assert container["user"] == "10001:10001"
     assert container["read_only"] is True
     assert container["cap_drop"] == ["ALL"]
+    assert {"nano_cpus", "pids_limit", "log_config"} <= container.keys()
+    assert job("docker")["mem_limit"]
     assert job("docker")["privileged"] is False
 
 
@@ -163,15 +200,25 @@ def test_passwords_are_random_private_and_kept(tmp_path: Path) -> None:
     assert len(passwords) == 3
 
 
-@pytest.fixture
-def prefect_api() -> Iterator[tuple[str, dict[str, Any]]]:
+@pytest.fixture(params=[True, False], ids=["forgery protection", "plain"])
+def prefect_api(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, Any]]]:
     """A server with these answers, by path, for those with the login ``a:b``."""
     answers: dict[str, Any] = {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path.startswith("/csrf-token"):
+                answers[self.path] = {"token": "once"}
+            self._answer(422 if "/csrf" in self.path and not request.param else 200)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            stated = self.headers["Prefect-Csrf-Client"] and self.headers["Prefect-Csrf-Token"]
+            self._answer(200 if stated == ("once" if request.param else None) else 403)
+
+        def _answer(self, status: int) -> None:
             allowed = self.path == "/health" or self.headers["Authorization"] == "Basic YTpi"
-            self.send_response(200 if allowed else 401)
+            self.send_response(status if allowed else 401)
             self.end_headers()
             self.wfile.write(json.dumps(answers[self.path]).encode())
 
@@ -186,19 +233,25 @@ def prefect_api() -> Iterator[tuple[str, dict[str, Any]]]:
         thread.join()
 
 
-def test_health_of_server_and_worker(prefect_api: tuple[str, dict[str, Any]]) -> None:
+def test_health_of_server_and_of_this_worker(prefect_api: tuple[str, dict[str, Any]]) -> None:
     api, answers = prefect_api
-    pool = "/work_pools/gramercy"
-    answers |= {"/health": True, pool: {"status": "NOT_READY"}}
+    workers = "/work_pools/gramercy/workers/filter"
+    own, other = socket.gethostname(), "another machine"
 
     def health(*words: str, url: str = api, login: str = "a:b") -> int:
         command = [sys.executable, "-I", str(DEPLOY / "health.py"), *words]
         environ = {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": login}
         return subprocess.run(command, env=environ, check=False, capture_output=True).returncode
 
+    answers |= {
+        "/health": True,
+        workers: [{"name": other, "status": "ONLINE"}, {"name": own, "status": "OFFLINE"}],
+    }
     assert health("server") == health("server", login="") == 0
     assert health("worker", "gramercy") == 1
-    answers[pool] = {"status": "READY"}
+    assert health("worker", "gramercy", other) == 0
+    answers[workers] = [{"name": own, "status": "ONLINE"}]
     assert health("worker", "gramercy") == 0
+    assert health("worker", "gramercy", other) == 1
     assert health("worker", "gramercy", login="") == health("worker", login="a:c") == 1
     assert health("server", url="http://127.0.0.1:1") == 1
