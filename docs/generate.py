@@ -104,6 +104,7 @@ ENVIRONMENT = """\
 | `GRAMERCY_HOME` | the home: ledger, keys, contracts, internal records | `~/.gramercy` |
 | `GRAMERCY_ARCHIVE_URL` | URL of the archive to publish to | `$GRAMERCY_HOME/archive` |
 | `GRAMERCY_WITNESS_URL` | folder or URL that keeps an anchor of every charge | none |
+| `GRAMERCY_ALERTS_URL` | where Prefect sends [alerts](../how-to/service.md#alerts) | none |
 | `GRAMERCY_PUBLIC_URL` | where the archive is served, for links from pages elsewhere | none |
 | `GRAMERCY_ESTIMATE_MINUTES` | after how long Prefect's runs of estimates and reports end | `60` |
 | `GRAMERCY_SERVER_MINUTES` | how long the shared Prefect server outlives its last command | `10` |

@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from gramercy.common.home import Home
+from gramercy.flows.alerts import make_alerts
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.due_steps import first_time
@@ -225,6 +226,11 @@ class WorkPool:
             "the home.",
             reason=reason,
         )
+
+    def make_alerts(self) -> bool:
+        """Make the alerts of the pool, as `flows.alerts.make_alerts`."""
+        with self._client():
+            return make_alerts(self.name, self.home)
 
     def check_owner(self, deployments: Sequence[RunnerDeployment]) -> None:
         """Refuse deployments that would replace those of others, or share their pool.

@@ -1,7 +1,7 @@
 """Run what a Prefect server has scheduled: ``python -m gramercy.flows.run``, started by a worker.
 
 It replaces Prefect's own program, which loads the code that a deployment names: anyone who may
-write to the server could name theirs. Here the server chooses among four flows, and their
+write to the server could name theirs. Here the server chooses among five flows, and their
 parameters are checked by `flows.untrusted`.
 """
 
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 from uuid import UUID
 
-_FLOWS = ("release", "estimate", "report", "audit")
+_FLOWS = ("release", "estimate", "report", "audit", "status")
 _TIMED = {"estimate", "report"}
 
 

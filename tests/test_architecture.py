@@ -36,6 +36,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
     "gramercy.pipeline": {
         "catalogue": {"publish", "plan"},
         "verify": {"publish", "plan"},
+        "status": set(),
         "publish": {"plan", "validation"},
         "validation": {"plan"},
         "plan": set(),

@@ -32,6 +32,7 @@ COMMANDS = {
     "mechanisms": "mechanisms:mechanisms",
     "compare": "compare:compare",
     "site": "site:site",
+    "status": "status:status",
     "audit": "audit:audit",
     "history": "history:history",
     "export": "export:export",

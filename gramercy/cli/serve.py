@@ -33,6 +33,7 @@ from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import check_ledger
+from gramercy.pipeline.status.scheduled_runs import Service
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 
@@ -94,10 +95,15 @@ def _serve(requests: Sequence[Path], cron: str, timezone: str | None, port: int,
             "--port must be between 1 and 65535.", "Choose another, such as 4200.", port=port
         )
     with running_server(context.home, port) as server:
-        for name in WorkPool(server.api, pool, context.home, server.login).deploy(served):
+        work_pool = WorkPool(server.api, pool, context.home, server.login)
+        for name in work_pool.deploy(served):
             terminal.say(f"No longer scheduled: {name}", to=terminal.err)
+        has_alerts = work_pool.make_alerts()
+        _service(server, pool, served).record(context.home)
         with running_worker(context.home, server, pool) as worker:
             _print_deployments(served, server)
+            if not has_alerts:
+                terminal.say("Failed and late runs send no alert: set GRAMERCY_ALERTS_URL.")
             while worker.poll() is None and (
                 server.process is None or server.process.poll() is None
             ):
@@ -108,6 +114,20 @@ def _serve(requests: Sequence[Path], cron: str, timezone: str | None, port: int,
                 "The Prefect server or the worker stopped.",
                 "The last lines of its output show why.",
             )
+
+
+def _service(server: Server, pool: str, served: Sequence[Any]) -> Service:
+    """What `gramercy status` asks; the address and the login of other servers are not kept."""
+    schedules = {
+        tag.removeprefix("dataset:"): f"'{each.schedule.cron}' ({each.schedule.timezone})"
+        for deployment in served
+        for each in deployment.schedules or ()
+        for tag in deployment.tags
+        if tag.startswith("dataset:")
+    }
+    if server.login_file is None:
+        return Service(pool, schedules)
+    return Service(pool, schedules, server.api, str(server.login_file))
 
 
 def _print_deployments(served: Sequence[Any], server: Server) -> None:

@@ -81,6 +81,11 @@ class Home:
         return os.environ.get("GRAMERCY_WITNESS_URL") or None
 
     @property
+    def alerts_url(self) -> str | None:
+        """``$GRAMERCY_ALERTS_URL``: where alerts are sent, as addresses of Apprise. Secret."""
+        return os.environ.get("GRAMERCY_ALERTS_URL") or None
+
+    @property
     def keys(self) -> Path:
         """The key that signs bundles, and the trusted public keys."""
         return self.root / "keys"

@@ -1,0 +1,171 @@
+"""What a Prefect server says of the runs of a home: due, late, failed or waiting for a person.
+
+Asked over HTTP, because importing Prefect takes longer than everything else that a status needs.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gramercy.common.disk import make_folder, write_atomically
+from gramercy.common.home import Home
+
+LATE = datetime.timedelta(minutes=10)  # a run may wait for so long until a worker takes it
+AHEAD = datetime.timedelta(days=30)
+_SECONDS = 5
+_PAGE = 200  # the most that Prefect returns
+_DATASET = "dataset:"  # the prefix of a deployment's tag
+_CLIENT = "gramercy-status"
+
+
+@dataclass(frozen=True)
+class Service:
+    """What `gramercy serve` has last started: where its runs are found.
+
+    Parameters
+    ----------
+    pool
+        Work pool.
+    schedules
+        Cron schedule and time zone, in words, by data set.
+    api, login_file
+        The Prefect server that it started, if it started one.
+    """
+
+    pool: str = "gramercy"
+    schedules: Mapping[str, str] = field(default_factory=dict)
+    api: str | None = None
+    login_file: str | None = None
+
+    @classmethod
+    def of(cls, home: Home) -> Service | None:
+        """The service of a home, or None if nothing was ever served and no server is set."""
+        try:
+            return cls(**json.loads(_record(home).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return cls() if os.environ.get("PREFECT_API_URL") else None
+
+    def record(self, home: Home) -> None:
+        """Keep it in the home, for `gramercy status`."""
+        make_folder(_record(home).parent, 0o700)
+        write_atomically(_record(home), json.dumps(vars(self)).encode(), 0o600)
+
+    def ask(self, now: datetime.datetime) -> Answer | None:
+        """What the server says of the pool; None if it does not answer."""
+        try:
+            return _answer(self._server(), self.pool, now)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _server(self) -> _Server:
+        if url := os.environ.get("PREFECT_API_URL"):
+            return _Server(url, os.environ.get("PREFECT_API_AUTH_STRING"))
+        login = Path(self.login_file).read_text(encoding="utf-8") if self.login_file else None
+        return _Server(self.api or "", login)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server says of a work pool."""
+
+    workers: int  # online
+    due: Mapping[str, Sequence[datetime.datetime]]  # the next 30 days, by data set
+    # By flow and data set (empty for other flows): what is wrong, and since when.
+    troubles: Mapping[tuple[str, str], tuple[str, datetime.datetime]]
+
+
+def _record(home: Home) -> Path:
+    return home.root / "serve" / "service.json"
+
+
+class _Server:
+    """The API of a Prefect server, with or without a login."""
+
+    def __init__(self, api: str, login: str | None) -> None:
+        if not api.startswith(("http://", "https://")):
+            raise ValueError  # no answer
+        self._api, self._headers = api, {"Content-Type": "application/json"}
+        if login:
+            encoded = base64.b64encode(login.strip().encode()).decode()
+            self._headers["Authorization"] = f"Basic {encoded}"
+        try:
+            token = self.request(f"/csrf-token?client={_CLIENT}")["token"]
+            self._headers |= {"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": _CLIENT}
+        except urllib.error.HTTPError as refused:  # a server without this protection
+            refused.close()
+
+    def request(self, path: str, body: Any = None) -> Any:
+        """The answer to a GET request, or to a POST request with a body."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310  checked above
+            self._api + path, data, self._headers
+        )
+        with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310
+            return json.loads(reply.read())
+
+
+def _answer(server: _Server, pool: str, now: datetime.datetime) -> Answer:
+    """Due runs, and the newest run of every deployment that should have started."""
+    of_pool = {"work_pools": {"name": {"any_": [pool]}}, "limit": _PAGE}
+    workers = server.request(f"/work_pools/{pool}/workers/filter", {})
+    deployments = {
+        each["id"]: (each["entrypoint"].rpartition(".")[2], _dataset(each["tags"]))
+        for each in server.request("/deployments/filter", of_pool)
+    }
+    planned = {
+        "state": {"type": {"any_": ["SCHEDULED"]}},
+        "expected_start_time": {"after_": now.isoformat()},
+    }
+    begun = {"expected_start_time": {"before_": now.isoformat()}}
+    due: dict[str, list[datetime.datetime]] = {}
+    for run in server.request(
+        "/flow_runs/filter", of_pool | {"flow_runs": planned, "sort": "EXPECTED_START_TIME_ASC"}
+    ):
+        flow, dataset = deployments.get(run["deployment_id"], ("", ""))
+        at = _time(run)
+        if flow == "release" and at < now + AHEAD:
+            due.setdefault(dataset, []).append(at)
+    troubles: dict[tuple[str, str], tuple[str, datetime.datetime]] = {}
+    seen: set[str] = set()
+    for run in server.request(
+        "/flow_runs/filter", of_pool | {"flow_runs": begun, "sort": "EXPECTED_START_TIME_DESC"}
+    ):
+        deployment, at = run["deployment_id"], _time(run)
+        trouble = _trouble(run, now - at)
+        if deployment not in deployments or deployment in seen or trouble is None:
+            continue
+        seen.add(deployment)
+        if trouble:
+            troubles[deployments[deployment]] = trouble, at
+    online = sum(each["status"] == "ONLINE" for each in workers)
+    return Answer(online, due, troubles)
+
+
+def _trouble(run: Mapping[str, Any], age: datetime.timedelta) -> str | None:
+    """What is wrong with a run; empty if nothing is, None if it says nothing of its deployment."""
+    state = str(run["state_type"])
+    if run["state_name"] == "Late" and age > LATE:
+        return "has not started"
+    if state == "PAUSED":
+        return "waits for a person"
+    if state in {"FAILED", "CRASHED"}:
+        return state.lower()
+    return "" if state == "COMPLETED" else None
+
+
+def _dataset(tags: Sequence[str]) -> str:
+    names = (tag.removeprefix(_DATASET) for tag in tags if tag.startswith(_DATASET))
+    return next(names, "")
+
+
+def _time(run: Mapping[str, Any]) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(run["expected_start_time"])

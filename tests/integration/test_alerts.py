@@ -1,0 +1,132 @@
+"""Alerts of a real Prefect server, which a web server and a mail server receive."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gramercy.flows import alerts
+from gramercy.flows.deployments import WorkPool, deployments
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.status.scheduled_runs import Service
+from gramercy.schemas import families
+from tests.support.factories import read_registered, run_command, write_request
+from tests.support.problems import raises
+from tests.support.servers import (
+    free_port,
+    is_healthy,
+    post,
+    prefect_environment,
+    running,
+    wait_for,
+)
+from tests.support.sinks import Sinks, sinks
+
+# Apprise tries whether Python still has this module.
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")
+POOL = "cardiology_1"
+SECONDS = 60
+
+
+@pytest.fixture
+def pool(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[WorkPool, Sinks, Path]]:
+    """A pool with alerts that wait for the shortest time that Prefect allows."""
+    shortest = datetime.timedelta(seconds=10)
+    patient = [dataclasses.replace(each, within=shortest) for each in alerts.ALERTS]
+    monkeypatch.setattr(alerts, "ALERTS", tuple(patient))
+    port = free_port()
+    environ = prefect_environment(tmp_path, home, port) | {
+        "PREFECT_SERVER_SERVICES_LATE_RUNS_AFTER_SECONDS": "1",
+        "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "1",
+        "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "1",
+    }
+    api, log = environ["PREFECT_API_URL"], tmp_path / "server.log"
+    starting = ("prefect", "server", "start", "--port", str(port))
+    with running(environ, log, *starting), sinks() as received:
+        wait_for(lambda: is_healthy(api), 180, log)
+        monkeypatch.setenv("GRAMERCY_ALERTS_URL", received.address)
+        context = Context.default()
+        request = read_registered(write_request(tmp_path, request={"version": "%Y"}))
+        pool = WorkPool(api, POOL, context.home)
+        pool.deploy(deployments(context, [request], "0 6 1 1 *", "UTC", POOL))
+        yield pool, received, log
+
+
+def automations(api: str) -> list[dict[str, Any]]:
+    """The automations that this module makes; those of deployments belong to them."""
+    found = post(api, "/automations/filter", {})
+    return [each for each in found if each["name"].startswith("Gramercy")]
+
+
+def create_run(api: str, flow: str) -> str:
+    (deployment,) = (
+        each for each in post(api, "/deployments/filter", {}) if each["entrypoint"].endswith(flow)
+    )
+    run = post(api, f"/deployments/{deployment['id']}/create_flow_run", {})
+    return str(run["id"])
+
+
+def set_state(api: str, run: str, state: str) -> None:
+    body = {"state": {"type": state, "message": "PRIVATE"}, "force": True}
+    post(api, f"/flow_runs/{run}/set_state", body)
+
+
+def test_alerts_of_a_real_server(
+    pool: tuple[WorkPool, Sinks, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    work_pool, received, log = pool
+    api = work_pool.api
+    assert work_pool.make_alerts()
+    made = {each["id"] for each in automations(api)}
+    assert len(made) == len(alerts.ALERTS)
+    assert work_pool.make_alerts()
+    assert {each["id"] for each in automations(api)} == made
+
+    def sent(*words: str) -> bool:
+        posted = [each["title"] + each["message"] for each in received.posted]
+        return all(
+            any(all(word in text for word in words) for text in texts)
+            for texts in (posted, received.mailed)
+        )
+
+    # A failed run and a crashed one: at once. One that was cancelled, or of another pool: never.
+    # The subject of a mail is folded where it is long, so each word is looked for.
+    for flow, state in (("audit.audit", "FAILED"), ("release.release", "CRASHED")):
+        set_state(api, create_run(api, flow), state)
+        wait_for(lambda flow=flow: sent(flow.rpartition(".")[2], "failed"), SECONDS, log)  # type: ignore[misc]
+    assert len(received.posted) == len(received.mailed) == 2
+    received.clear()
+
+    # No one takes this run.
+    set_state(api, create_run(api, "release.release"), "CANCELLED")
+    create_run(api, "status.status")
+    wait_for(lambda: sent("status", "not started"), SECONDS, log)
+    # A worker takes it, and ends.
+    post(
+        api, f"/work_pools/{POOL}/workers/heartbeat", {"name": "a", "heartbeat_interval_seconds": 1}
+    )
+    wait_for(lambda: sent("no worker", POOL), 2 * SECONDS, log)
+    assert all("PRIVATE" not in str(each) for each in (*received.posted, *received.mailed))
+
+    # The same server, asked for a status.
+    monkeypatch.setenv("PREFECT_API_URL", api)
+    Service(POOL, {"toy": "'0 6 1 1 *' (UTC)"}).record(work_pool.home)
+    code, out, _ = run_command("status", capsys=capsys)
+    assert code == 1
+    assert "none online" in out
+
+    monkeypatch.delenv("GRAMERCY_ALERTS_URL")
+    assert not work_pool.make_alerts()
+    assert automations(api) == []
+    monkeypatch.setenv("GRAMERCY_ALERTS_URL", "nonsense")
+    with raises(families.SETTING):
+        work_pool.make_alerts()
