@@ -113,6 +113,7 @@ class ChargeRecord:
     mechanism: str = ""  # name of the mechanism; empty if the release does not exist
     sha256: str = ""  # digest of the sealed bundle; empty if it does not exist
     series: SeriesStep | None = None  # the step of a cumulative series, if it is one
+    by: str = ""  # who charged it, if the ledger states it; for the steward alone
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class Event:
             "version": charge.version if charge else None,
             "mechanism": (charge.mechanism or None) if charge else None,
             "state": charge.state if charge else None,
+            "by": (charge.by or None) if charge else None,
             "reason": self.reason or None,
             "mu": charge.mu if charge else None,
             "delta0": charge.delta0 if charge else None,

@@ -136,13 +136,14 @@ def _cell(event: Event, row: int, top: float) -> tuple[str, str]:
 
 def _lines(events: Sequence[Event]) -> Iterator[Text]:
     """A line for every event, with charges in columns and the reason of their state below."""
-    head = ("day", "release", "version", "mechanism", "state", "epsilon", "spent after it")
+    head = ("day", "release", "version", "mechanism", "state", "epsilon", "spent after it", "by")
     cells = [
         (
             each.at[:10],
             *(charge.release, charge.version, charge.mechanism or "–", charge.state),
             _number(charge.epsilon) + (f" ({charge.series.words})" if charge.series else ""),
             f"{_number(each.spent)} of {each.budget:g}",
+            charge.by or "–",
         )
         for each in events
         if (charge := each.charge) is not None

@@ -38,6 +38,7 @@ from gramercy.ledger.entry import (
     INCLUDED,
     RELEASE_KINDS,
     Entry,
+    account,
     next_number,
 )
 from gramercy.ledger.integrity import Finding, find_inconsistencies
@@ -344,7 +345,16 @@ class Ledger:
             # An entry states a guarantee of more than 0: that of the series which includes it.
             stated = guarantee if due == INCLUDED else due
             entry = Entry.reserved(
-                contract, version, request, turn, number, stated, total, fingerprint, facts
+                contract,
+                version,
+                request,
+                turn,
+                number,
+                stated,
+                total,
+                fingerprint,
+                facts,
+                account(),
             )
             return Charge.of([append(db, entry)])
 

@@ -14,11 +14,13 @@ import hashlib
 import json
 import math
 import os
+import pwd
 import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -37,6 +39,7 @@ from gramercy.schemas.url import without_secrets
 
 T = TypeVar("T")
 
+_LOGIN = Path("/proc/self/loginuid")  # of Linux
 FIRST_PREVIOUS = "0" * 64  # the hash that the first entry states as that of the entry before it
 
 LEDGER_KINDS = ("opened", "moved")
@@ -116,6 +119,7 @@ class Entry:
         total: Total,
         fingerprint: str,
         series: Mapping[str, Any] | None = None,
+        by: str = "",
     ) -> Entry:
         """A charge: the `turn` of it in the data set, the `total` including it, and the `number`.
 
@@ -123,6 +127,8 @@ class Entry:
 
         `series`: the facts of a step. If the charge of its series includes it, `guarantee` is that
         of the series.
+
+        `by`: see `account`.
         """
         facts: dict[str, Any] = {
             "version": version,
@@ -131,7 +137,7 @@ class Entry:
             "fingerprint": fingerprint,
             "source": normalised_source(contract.source),
         }
-        facts |= series or {}
+        facts |= ({"by": by} if by else {}) | dict(series or {})
         return cls(
             "reserved",
             contract.id,
@@ -183,6 +189,12 @@ class Entry:
             return json.loads(self.facts)
         except (ValueError, TypeError, RecursionError):
             return None
+
+    @property
+    def by(self) -> str:
+        """Who has charged it, if the entry says so: see `account`; raises as `fact` does."""
+        is_stated = isinstance(self._facts, dict) and "by" in self._facts
+        return self.fact("by", str) if is_stated else ""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -255,6 +267,24 @@ class Entry:
             entry=self.seq,
             subject=self.subject,
         )
+
+
+def account() -> str:
+    """The account of this process; before it who had logged in, if that was another account.
+
+    Linux keeps the login through `sudo` and `su`, and lets only root change it. Services have
+    none.
+    """
+    names = [_name(os.getuid()) or str(os.getuid())]
+    with contextlib.suppress(OSError, ValueError):
+        names.insert(0, _name(int(_LOGIN.read_text())))
+    return " as ".join(dict.fromkeys(filter(None, names)))
+
+
+def _name(uid: int) -> str:
+    with contextlib.suppress(KeyError, OverflowError):
+        return pwd.getpwuid(uid).pw_name
+    return ""
 
 
 def numbering(version: str) -> str:

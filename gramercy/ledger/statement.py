@@ -32,6 +32,7 @@ class Charge:
     reason: str = ""  # why it is spent or withdrawn
     series: SeriesStep | None = None  # the step of a cumulative series, if it is one
     whole: Guarantee | None = None  # the guarantee of the series, if its charge includes the step
+    by: str = ""  # account of the process that charged it, if the ledger states it
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Charge:
@@ -53,6 +54,7 @@ class Charge:
             last.fact("reason", str) if state.is_closed else "",
             first.series,
             first.stated_guarantee if first.is_included else None,
+            first.by,
         )
 
     def facts(self) -> dict[str, Any]:

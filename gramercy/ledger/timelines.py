@@ -78,6 +78,7 @@ def _events(steps: Sequence[_Step], mechanisms: Mapping[str, str]) -> Iterator[E
                 mechanisms.get(charge.release, ""),
                 charge.sha256,
                 charge.series,
+                charge.by,
             )
         yield Event(entry.at, kind, budget.epsilon, budget.delta, spent, reason, record)
 

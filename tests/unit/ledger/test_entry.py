@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gramercy.ledger.entry import FIRST_PREVIOUS, Entry
+from gramercy.ledger.entry import FIRST_PREVIOUS, Entry, account
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
@@ -37,6 +38,31 @@ BUDGET = Entry(
     delta=1e-5,
     facts='{"failures":1.0000000000000002e-06,"per":"year","rows":40}',
 )
+
+
+@pytest.mark.parametrize(
+    ("login", "stated"),
+    [("0", "root"), ("1", "daemon as root"), ("4294967295", "root"), ("?", "root")],
+)
+def test_who_charges_is_the_account_and_who_had_logged_in(
+    login: str, stated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loginuid").write_text(login)
+    monkeypatch.setattr("gramercy.ledger.entry._LOGIN", tmp_path / "loginuid")
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    monkeypatch.setenv("LOGNAME", "somebody else")
+    assert account() == stated
+    (tmp_path / "loginuid").unlink()  # not on Linux
+    assert account() == "root"
+    monkeypatch.setattr("os.getuid", lambda: 3_999_999_999)
+    assert account() == "3999999999"
+
+
+def test_who_charged_is_a_fact_that_older_entries_lack() -> None:
+    assert CHARGE.by == ""
+    assert replace(CHARGE, facts='{"by":"anna"}').by == "anna"
+    with raises(families.UNTRUSTED, entry=3):
+        _ = replace(CHARGE, facts='{"by":7}').by
 
 
 def test_hash_never_changes() -> None:

@@ -231,6 +231,23 @@ def test_infinite_epsilon_is_shown_as_infinity(
     assert "∞" in history_page(ledger.timelines("toy"))
 
 
+def test_history_says_who_charged_and_the_public_export_does_not(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = write_request(tmp_path)
+    monkeypatch.setattr("gramercy.ledger.budget_ledger.account", lambda: "anna as gramercy")
+    run_release(request)
+    (timeline,) = run_json("history", capsys=capsys)
+    assert [each["by"] for each in timeline["events"]] == [None, "anna as gramercy"]
+    assert "anna as gramercy" in run_command("history", capsys=capsys)[1]
+    ledger = Ledger.of(Home.default())
+    assert "anna as gramercy" in history_page(ledger.timelines("toy"))
+    run_json("export", "--package", tmp_path / "export", capsys=capsys)
+    public = [*(tmp_path / "export").rglob("*"), *(home / "archive").rglob("*")]
+    assert len(public) > 10
+    assert not any(b"anna" in each.read_bytes() for each in public if each.is_file())
+
+
 def test_history_has_one_timeline_per_year_of_data(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
