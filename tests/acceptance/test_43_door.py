@@ -139,7 +139,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         with running(environ, log, *command) as process:
             wait_for(lambda: is_healthy(api), 180, log)
             login = Login(api, (home / "serve" / f"{port}.login").read_text())
-            wait_for(lambda: len(post(login, "/deployments/filter", {})) == 4, 240, log)
+            wait_for(lambda: len(post(login, "/deployments/filter", {})) == 5, 240, log)
             wait_for(lambda: "started" in log.read_text(), 240, log)
             yield Served(home, folder, login, log, process)
 

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
+from prefect.flows import load_flow_from_entrypoint
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools import validate
 from ruamel.yaml import YAML
 
 from gramercy.common.home import Home
@@ -166,7 +169,7 @@ def test_deployments_for_several_requests(tmp_path: Path) -> None:
     created = deployments(context, [weekly, monthly, yearly], "30 1 * * *", "Europe/Berlin")
     assert [each.full_name for each in created] == [
         *("release/toy", "release/toy.2", "release/other"),
-        *("estimate/published", "report/published", "audit/weekly"),
+        *("estimate/published", "report/published", "audit/weekly", "status/daily"),
     ]
     assert cron_of(created[0]) == ("30 1 * * *", "Europe/Berlin")
     assert created[0].parameters["request"]["timezone"] == "Europe/Berlin"
@@ -211,10 +214,11 @@ def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
     context, weekly = Context.default(), request(tmp_path, "%G-W%V")
     served = deployments(context, [weekly], "30 1 * * *", "UTC", "cardiology")
     names = [each.name for each in served]
-    assert names == ["toy@cardiology", *["published@cardiology"] * 2, "weekly@cardiology"]
+    others = ["weekly@cardiology", "daily@cardiology"]
+    assert names == ["toy@cardiology", *["published@cardiology"] * 2, *others]
     assert {each.work_pool_name for each in served} == {"cardiology"}
     assert all(served_tag(Home(home)) in each.tags for each in served)
-    assert ["dataset:toy" in each.tags for each in served] == [True, False, False, False]
+    assert ["dataset:toy" in each.tags for each in served] == [True, False, False, False, False]
     triggers: list[Any] = [trigger for each in served for trigger in each.triggers]
     assert [each.match.root for each in triggers] == [{HOME: Home(home).address}] * 2
     for pool in ("", "Prefect", "prefect-pool", "two words", "a/b"):
@@ -227,10 +231,12 @@ def test_deployments_are_those_of_prefect_yaml() -> None:
     stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
     released = [each for each in stated if each["entrypoint"] == "gramercy.flows.release.release"]
     assert [each["name"] for each in released] == ["weekly", "monthly", "series"]
+    schema = parameter_schema(load_flow_from_entrypoint(released[0]["entrypoint"])).model_dump()
     for each in released:
         stated_request = Request.model_validate(each["parameters"]["request"])
         assert each["tags"] == [dataset_tag(stated_request.dataset)]
         assert stated_request.scaling.kind in {"private", "release"}
+        validate(each["parameters"], schema, raise_on_error=True)  # as a server does
     stated = stated[len(released) :]
     created = deployments(Context.default(), [], "30 1 * * *", "UTC")
     for deployment, facts in zip(created, stated, strict=True):

@@ -115,8 +115,8 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert cardiology.deploy(no_deployments) == ["release/toy@cardiology"]
         remaining = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
         assert {name for _, name in remaining} == {
-            *("weekly", "monthly", "series", "published"),
-            *("weekly@cardiology", "published@cardiology"),
+            *("weekly", "monthly", "series", "published", "daily"),
+            *("weekly@cardiology", "published@cardiology", "daily@cardiology"),
         }
         assert not any(each["pull_steps"] for each in remaining.values())
         # Deployments made from Python equal those made from prefect.yaml.
