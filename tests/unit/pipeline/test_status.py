@@ -26,6 +26,7 @@ from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import run_command, run_json
 from tests.support.ledgers import TENTH, charge, contract
+from tests.support.problems import raises
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -63,9 +64,7 @@ def run(state: str, when: str, *, deployment: str = "1", name: str = "") -> dict
 
 
 @contextlib.contextmanager
-def prefect_server(
-    *, planned: list[Any], begun: list[Any], worker: str = "ONLINE"
-) -> Iterator[None]:
+def answering(*, planned: list[Any], begun: list[Any], worker: str = "ONLINE") -> Iterator[None]:
     """A server that answers as Prefect's does, and its address in the environment."""
     deployments = [
         {"id": "1", "entrypoint": "gramercy.flows.release.release", "tags": ["dataset:toy"]},
@@ -111,7 +110,7 @@ def test_releases_and_budgets_of_a_schedule_that_works(
 ) -> None:
     release = publish("v1")
     weekly = [run("SCHEDULED", at(days=7 * week)) for week in range(1, 9)]
-    with prefect_server(planned=weekly, begun=[run("COMPLETED", at(hours=-1))]):
+    with answering(planned=weekly, begun=[run("COMPLETED", at(hours=-1))]):
         facts = facts_of(capsys)
         assert all(each["well"] for each in facts.values()), facts
         assert release in facts["release"]["text"]
@@ -142,7 +141,7 @@ def test_the_newest_run_of_every_deployment_counts(
     begun: list[Any], subject: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned = [run("SCHEDULED", at(days=7))]
-    with prefect_server(planned=planned, begun=begun):
+    with answering(planned=planned, begun=begun):
         Ledger.of(Home.default())
         unwell = {name for name, each in facts_of(capsys).items() if not each["well"]}
     assert unwell == ({subject} if subject else set())
@@ -151,9 +150,7 @@ def test_the_newest_run_of_every_deployment_counts(
 @pytest.mark.usefixtures("home")
 def test_a_release_by_hand_answers_a_failed_run(capsys: pytest.CaptureFixture[str]) -> None:
     publish("v1")
-    with prefect_server(
-        planned=[run("SCHEDULED", at(days=7))], begun=[run("FAILED", at(hours=-1))]
-    ):
+    with answering(planned=[run("SCHEDULED", at(days=7))], begun=[run("FAILED", at(hours=-1))]):
         assert facts_of(capsys)["release"]["well"]
 
 
@@ -165,13 +162,13 @@ def test_a_budget_is_nearly_spent_if_the_next_30_days_do_not_fit(
     publish("v1", third)
     weekly = [run("SCHEDULED", at(days=7 * week)) for week in range(1, 9)]
     for planned, well in ((weekly, False), (weekly[:2], True), ([], True)):
-        with prefect_server(planned=planned, begun=[]):
+        with answering(planned=planned, begun=[]):
             budget = facts_of(capsys)["budget"]
         assert (budget["well"], budget["budget_releases_left"]) == (well, 2)
 
 
 def test_no_worker_and_no_server(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with prefect_server(planned=[], begun=[], worker="OFFLINE"):
+    with answering(planned=[], begun=[], worker="OFFLINE"):
         assert not facts_of(capsys)["worker"]["well"]
     Ledger.of(Home(home))
     Service(schedules={"toy": "'0 6 * * 1' (UTC)"}, api="http://127.0.0.1:1/api").record(Home(home))
@@ -254,7 +251,7 @@ def test_metrics_for_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[st
     publish("v1")
     file = tmp_path / "gramercy.prom"
     file.write_text("older")
-    with prefect_server(planned=[], begun=[], worker="OFFLINE"):
+    with answering(planned=[], begun=[], worker="OFFLINE"):
         assert run_command("status", "--metrics", file, capsys=capsys)[0] == 1
     assert list(tmp_path.glob(".*")) == []
     assert file.stat().st_mode & 0o777 == 0o644
@@ -281,3 +278,16 @@ def test_one_screen_for_many_data_sets(capsys: pytest.CaptureFixture[str]) -> No
     assert len(out.splitlines()) < 24
     assert names[7] in out
     assert names[8] not in out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("home", "prefect_server")
+def test_the_scheduled_status_fails_if_something_needs_a_person() -> None:
+    from gramercy.flows.status import status
+
+    publish("v1")
+    assert status() > 0
+    ledger = Context.default().ledger
+    ledger.mark("toy", charge(ledger, "v2"), ChargeState.SPENT, reason="interrupted")
+    with raises(families.DISCREPANCIES, count=1):
+        status()
