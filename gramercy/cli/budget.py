@@ -70,7 +70,7 @@ def budget(
         return
     ledger = context.ledger
     if moved:
-        ledger.move(reason)
+        context.move_ledger(reason)
     if plan is not None:
         _print_planned(context, plan, json)
         return
@@ -82,6 +82,7 @@ def budget(
         keys = dict(zip(("epsilon", "delta"), change, strict=True))
         new_budget = parse(Budget, keys, given[0], RequestError)
         ledger.change_budget(dataset, new_budget, reason, lower=lower_to is not None)
+        context.record_head(outside=True)
     accounts = _accounts(ledger, dataset, json)
     if json:
         terminal.print_json_list(map(budget_facts, accounts))

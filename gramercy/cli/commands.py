@@ -38,6 +38,8 @@ COMMANDS = {
     "export": "export:export",
     "explain": "explain:explain",
     "keys": "keys:app",
+    "backup": "backup:backup",
+    "restore": "backup:restore",
 }
 
 

@@ -10,7 +10,7 @@ the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,7 +42,15 @@ from gramercy.ledger.entry import (
     next_number,
 )
 from gramercy.ledger.integrity import Finding, find_inconsistencies
-from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
+from gramercy.ledger.journal import (
+    PARTS,
+    append,
+    append_copies,
+    lock_head,
+    open_journal,
+    read,
+    read_all,
+)
 from gramercy.ledger.series import ChargedSeries, SeriesCharge
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
@@ -92,6 +100,8 @@ class Ledger:
     ----------
     where
         Path of an SQLite file, created if it does not exist, or the URL of a PostgreSQL database.
+    copied
+        If the ledger does not exist, it begins with these entries of a copy of it.
 
     Raises
     ------
@@ -101,12 +111,12 @@ class Ledger:
         If its file is damaged.
     """
 
-    def __init__(self, where: Path | str) -> None:
+    def __init__(self, where: Path | str, copied: Sequence[Entry] = ()) -> None:
         self.location = str(where) if isinstance(where, Path) else "GRAMERCY_LEDGER_URL"
         with self._database_errors():
             self._engine = open_engine(where)
             self.location = display_location(self._engine)
-            open_journal(self._engine)
+            open_journal(self._engine, copied)
 
     @classmethod
     def of(cls, home: Home) -> Self:
@@ -249,10 +259,32 @@ class Ledger:
         with self._reading() as db:
             return find_inconsistencies(read_all(db), journal.head_anchor(db), anchors)
 
-    def entries(self) -> list[Entry]:
-        """All entries, in order."""
+    def entries(self, after: int = 0, until: int | None = None) -> list[Entry]:
+        """All entries in order, or those after a number, until another."""
+        some = [entries.c.seq > after, *([] if until is None else [entries.c.seq <= until])]
         with self._reading() as db:
-            return list(read_all(db))
+            return list(read_all(db, *some))
+
+    def hash_of(self, seq: int) -> str | None:
+        """The hash of an entry; None if it does not exist."""
+        with self._reading() as db:
+            return db.scalar(select(entries.c.hash).where(entries.c.seq == seq))
+
+    def has_drawn(self) -> bool:
+        """Whether noise was ever drawn for a charge, as far as this ledger knows."""
+        with self._reading() as db:
+            return bool(read(db, entries.c.kind == ChargeState.DRAWN.value, first=True))
+
+    def append_copies(self, copies: Sequence[Entry]) -> None:
+        """Append entries that another copy of this ledger has and this one lacks; atomic.
+
+        Raises
+        ------
+        UntrustedLedger
+            If they do not follow the last entry of this ledger.
+        """
+        with self._writing() as db:
+            append_copies(db, copies)
 
     def published(self) -> set[tuple[str, str]]:
         """(data set, release id) of every release that was ever published."""

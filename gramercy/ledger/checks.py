@@ -61,8 +61,9 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
         raise families.UNTRUSTED(
             "{ledger}: the ledger ends at entry {last}, but {witness} has an anchor of entry "
             "{anchored}.",
-            "{remedy}",
-            remedy=remedy,
+            "If this is an older copy, and the original is no longer used, run 'gramercy budget "
+            "--moved --reason WHY': it brings the ledger up to date from the archive. Charges that "
+            "are missing here are still spent.",
             ledger=ledger,
             last=head.seq,
             witness=witness,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 
 from pydantic import ValidationError
@@ -43,8 +43,14 @@ PARTS = {"yield_per": 2000}  # rows that are fetched at a time, so that memory s
 _LOCK = 7_261_993  # of PostgreSQL, while tables are created: an arbitrary number
 
 
-def open_journal(engine: Engine) -> None:
-    """Create the tables and the first entry, once, however many processes try at the same time."""
+def open_journal(engine: Engine, copied: Sequence[Entry] = ()) -> None:
+    """Create the tables and the first entry, once, however many processes try at the same time.
+
+    Parameters
+    ----------
+    copied
+        The entries of another copy of the ledger, instead of a first entry.
+    """
     with engine.begin() as db:
         if has_tables(db):
             return
@@ -53,7 +59,9 @@ def open_journal(engine: Engine) -> None:
             db.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
         if not has_tables(db):
             create_tables(db)
-            append(db, Entry.opened(location_of(db)))
+            if not copied:
+                append(db, Entry.opened(location_of(db)))
+            append_copies(db, copied)
 
 
 def lock_head(db: Connection) -> tuple[int, str]:
@@ -74,15 +82,34 @@ def append(db: Connection, entry: Entry) -> Entry:
         at=entry.at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     written = replace(written, hash=written.digest())
+    _insert(db, written)
+    return written
+
+
+def append_copies(db: Connection, copies: Iterable[Entry]) -> None:
+    """Append the next entries of another copy of this ledger, as they are."""
+    last, previous = lock_head(db)
+    for entry in copies:
+        if (entry.seq, entry.previous, entry.hash) != (last + 1, previous, entry.digest()):
+            raise families.UNTRUSTED(
+                "Entry {entry} of the copy does not follow the entry before it.",
+                "Use another copy of the ledger.",
+                entry=entry.seq,
+            )
+        _insert(db, entry)
+        last, previous = entry.seq, entry.hash
+
+
+def _insert(db: Connection, written: Entry) -> None:
+    """Insert an entry after the last one, and make it the head."""
     db.execute(insert(entries).values(asdict(written)))
-    unchanged = (head.c.id == 1) & (head.c.seq == last)
+    unchanged = (head.c.id == 1) & (head.c.seq == written.seq - 1)
     updated = db.execute(update(head).where(unchanged).values(seq=written.seq, hash=written.hash))
     if updated.rowcount != 1:
         raise families.LEDGER(
             "The ledger's database does not make writers wait for each other.",
             "Keep the ledger on SQLite or PostgreSQL, with the tables as Gramercy created them.",
         )
-    return written
 
 
 def read(
@@ -94,9 +121,9 @@ def read(
     return [Entry(*row) for row in rows.all()]
 
 
-def read_all(db: Connection) -> Iterator[Entry]:
-    """All entries in order, fetched in parts, so that memory stays small."""
-    query = _COLUMNS.order_by(entries.c.seq).execution_options(**PARTS)
+def read_all(db: Connection, *where: ColumnElement[bool]) -> Iterator[Entry]:
+    """All entries in order, or some, fetched in parts, so that memory stays small."""
+    query = _COLUMNS.where(*where).order_by(entries.c.seq).execution_options(**PARTS)
     for rows in db.execute(query).partitions():
         yield from (Entry(*row) for row in rows)
 

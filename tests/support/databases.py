@@ -54,6 +54,11 @@ def new_database(server: Any) -> str:
 _server = functools.cache(new_server)
 
 
+def postgresql_tool(name: str) -> str:
+    """The path of a program of the server, such as ``pg_dump``."""
+    return str(_server().bin_path / name)
+
+
 def ledger_location(kind: str, folder: Path) -> Path | str:
     """Return the location of a new ledger: a file in the folder, or a new database's URL."""
     return folder / "ledger.sqlite" if kind == "sqlite" else new_database(_server())

@@ -2,17 +2,30 @@
 
 Each anchored entry has a file of its own: the anchor as JSON, and a line with the signature of a
 steward's key. Two writers never write one file with different anchors; of several anchors, the
-newest counts.
+newest counts. Next to them are copies of the entries, ``<first>-<last>-<hash>.entries``, encrypted:
+with the newest anchor, they bring an older copy of the ledger up to date.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from gramercy.archive.seal.signing import ANCHOR, key_id, sign, signer, steward_key
+from gramercy.archive.seal.signing import (
+    ANCHOR,
+    decrypt,
+    encrypt,
+    key_id,
+    sign,
+    signer,
+    signing_key,
+    steward_key,
+)
 from gramercy.archive.store.layout import ANCHORS
 from gramercy.archive.store.storage import Store
 from gramercy.schemas import families, wordings
@@ -21,6 +34,9 @@ from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 
 _NAME = re.compile(ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
+COPY = re.compile(
+    ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9]{12})-([0-9a-f]{64})\.entries", re.ASCII
+)
 _ATTEMPTS = 20
 
 
@@ -112,6 +128,8 @@ def _anchors(store: Store) -> list[Anchor]:
     for name in store.names(ANCHORS):
         if any(part.startswith(".") for part in name.split("/")[1:]):
             continue  # being written, or left by a writer that crashed
+        if COPY.fullmatch(name):
+            continue
         match = _NAME.fullmatch(name)
         if match is None or int(match[2]) == 0:
             raise families.ANCHOR(
@@ -129,3 +147,42 @@ def _name(anchor: Anchor) -> str:
 
 def _content(anchor: Anchor) -> bytes:
     return canonical_json(anchor.model_dump()).encode()
+
+
+def copied_until(store: Store, ledger: str, hash_of: Callable[[int], str | None]) -> int:
+    """The number of the last entry of which a place has a copy; 0 without any.
+
+    Parameters
+    ----------
+    hash_of
+        The hash of an entry by its number. Copies of other entries do not count: those of a ledger
+        that was itself a copy.
+    """
+    found = map(COPY.fullmatch, store.names(f"{ANCHORS}/{ledger}"))
+    ends = {(int(match[3]), match[4]) for match in found if match}
+    return next((last for last, of in sorted(ends, reverse=True) if hash_of(last) == of), 0)
+
+
+def write_copies(
+    store: Store, ledger: str, copies: Sequence[Mapping[str, Any]], keys: Path
+) -> None:
+    """Write copies of consecutive entries, encrypted with a key that follows from the steward's."""
+    first, last = copies[0]["seq"], copies[-1]["seq"]
+    name = f"{ANCHORS}/{ledger}/{first:012d}-{last:012d}-{copies[-1]['hash']}.entries"
+    lines = "\n".join(map(json.dumps, copies)).encode()
+    store.write(name, encrypt(steward_key(keys), zlib.compress(lines), name))
+
+
+def read_copies(store: Store, ledger: str, after: int, keys: Path) -> list[dict[str, Any]]:
+    """Copies of entries after a number that the steward's key reads; some more than once."""
+    key = signing_key(keys)
+    copies: list[dict[str, Any]] = []
+    if key is None:
+        return copies
+    for name in store.names(f"{ANCHORS}/{ledger}"):
+        match = COPY.fullmatch(name)
+        if match and int(match[3]) > after:
+            lines = decrypt(key, store.read(name) or b"", name)
+            if lines is not None:
+                copies += map(json.loads, zlib.decompress(lines).decode().split("\n"))
+    return copies

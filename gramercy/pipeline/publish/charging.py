@@ -152,6 +152,7 @@ class LockedRequest:
             )
             try:
                 head = self.context.record_head(outside=True)
+                self.context.open_stores()  # another copy may have charged at the same time
                 ledger.mark(self.dataset, charge.release, ChargeState.DRAWN)
                 budget = BudgetFacts.of(ledger.statement(self.dataset, charge.window).budget)
                 facts = LedgerFacts(**head.model_dump(), budget=budget)
@@ -164,6 +165,7 @@ class LockedRequest:
                 raise
             try:
                 self._mark_sealed(charge, digest)
+                self.context.record_head()  # a restored ledger can finish what was committed
                 archive.commit(sealed, self.bundle_path(charge), self._confirm(charge))
                 self._mark_published(charge)
             except SpentFailure:
