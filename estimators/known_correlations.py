@@ -94,8 +94,8 @@ class KnownCorrelations:
     def errors(self, truth: Array) -> Iterator[tuple[Array, Array]]:
         """Simulated errors of the correlations, and of the logarithms of standard deviations.
 
-        `truth`: the correlation matrix of the rows, shape (q, q). From a public seed: as many as
-        there is time for, of shapes (q, q) and (q,).
+        `truth`: the correlation matrix of the rows, shape (q, q). From a public seed: 200 of up to
+        30 columns, fewer of more, at least 60; of shapes (q, q) and (q,).
         """
         q, source, moments = len(self.used), stream(), self.moments
         rows = max(round(self.evidence.rows), 2)

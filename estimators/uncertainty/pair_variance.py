@@ -82,7 +82,7 @@ def pair_factors(evidence: Evidence) -> Array:
     vary beyond Gaussian rows, sum_(i != j) (f_ij - 1) S_ii S_jj, may be due to pairs of columns,
     most to those of heavy tails. With the kurtosis k, f_ij <= sqrt(k_i k_j) / 3, as of rows
     multiplied by a common random factor. At least 1; 1 if no lengths are published. Shape (q, q),
-    with q = p, or p - 1 without an intercept.
+    with q = p, or p - 1 of a matrix with an intercept.
     """
     offset, tails = int(has_intercept(evidence)), tail_factor(evidence)
     power = np.maximum(np.diagonal(evidence.repaired)[offset:], 0.0)

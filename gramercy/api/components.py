@@ -76,11 +76,11 @@ class ComponentsResult(WithHabits):
         )
         self.eigenvalues = self.eigenvalues.drop(columns="component")
         most = len(self.eigenvalues)
-        if not 0 <= self.n_components <= most:
+        if n_components is not None and n_components not in range(1, most + 1):
             raise families.ANALYSIS(
                 "'n_components' must be a number from 1 to {most}, not {given}.",
                 most=most,
-                given=self.n_components,
+                given=n_components,
             )
         shares = tables["shares"]
         shares = shares[shares["first"] <= self.n_components]

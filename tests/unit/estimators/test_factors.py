@@ -245,6 +245,9 @@ def test_results_are_shown() -> None:
     assert len(found.plot().texts) == 16
     assert "omega" in release.reliability(NAMES[:4]).summary()
     assert "alpha" in release.reliability(NAMES[:4])._repr_html_()
+    for bad in (0, 1.5, 9):
+        with raises(families.ANALYSIS, given=bad):
+            release.pca(n_components=bad)  # type: ignore[arg-type]
     three = release.pca(n_components=8)
     assert three.n_components == 8 > three.n_above_noise
     assert three.components.iloc[-1].isna().all()
@@ -253,8 +256,6 @@ def test_results_are_shown() -> None:
     assert three.explained_variance_.shape == (8,)
     assert "Nothing is known" in three.summary()
     assert three.plot_loadings().get_title()
-    with raises(families.ANALYSIS, given=9):
-        release.pca(9)
     exact = Release(
         evidence_of(rows_of(TRUTH, 3000, 12) @ np.diag(np.arange(1.0, 9.0)), bound=90.0)
     )
