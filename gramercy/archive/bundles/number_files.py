@@ -83,10 +83,12 @@ def write_matrix(
     Parameters
     ----------
     matrix
-        Shape (p, p), symmetric.
+        Shape (p, p), symmetric but for rounding; the upper triangle is written on both sides.
     """
     files = matrix_files(stem, len(names), compact=compact)
     i, j = np.triu_indices(len(names))
+    matrix = matrix.copy()
+    matrix[j, i] = matrix[i, j]
     words = pa.array(list(names), pa.string())
     rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), words) for k in (i, j))
     table = pa.table({"row": rows, "col": cols, "value": pa.array(matrix[i, j])})

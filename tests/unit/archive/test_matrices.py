@@ -36,6 +36,15 @@ def test_matrix_is_read_from_its_formats(
     assert np.array_equal(read_matrix(tmp_path, "m", names, compact=compact), matrix)
 
 
+@pytest.mark.parametrize("p", [3, SMALL + 1])
+def test_matrix_is_symmetric_in_all_formats_whatever_its_rounding(tmp_path: Path, p: int) -> None:
+    matrix = symmetric(p)
+    rounded = matrix.copy()
+    rounded[1, 0] = np.nextafter(rounded[1, 0], np.inf)
+    write_matrix(tmp_path, "m", rounded, NAMES[:p])
+    assert np.array_equal(read_matrix(tmp_path, "m", NAMES[:p]), matrix)
+
+
 @pytest.mark.parametrize("damage", ["value", "order", "missing"])
 def test_damaged_compact_matrix_is_refused(tmp_path: Path, damage: str) -> None:
     write_matrix(tmp_path, "m", symmetric(len(NAMES)), NAMES, compact=True)
