@@ -42,15 +42,12 @@ def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
         reason = error_reason(caught)
     if reason and reading:
         raise families.ARCHIVE_DISK(
-            "{path}: cannot read the archive ({reason}).",
-            "Make the archive readable.",
-            path=path,
-            reason=reason,
+            "{path} cannot be read ({reason}).", "Make it readable.", path=path, reason=reason
         )
     if reason:
         raise families.ARCHIVE_DISK(
-            "{path}: cannot write to the archive ({reason}).",
-            "Free some space, or make the archive writable.",
+            "{path} cannot be written ({reason}).",
+            "Free some space, or make it writable.",
             path=path,
             reason=reason,
         )

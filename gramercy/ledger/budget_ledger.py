@@ -270,11 +270,6 @@ class Ledger:
         with self._reading() as db:
             return db.scalar(select(entries.c.hash).where(entries.c.seq == seq))
 
-    def has_drawn(self) -> bool:
-        """Whether noise was ever drawn for a charge, as far as this ledger knows."""
-        with self._reading() as db:
-            return bool(read(db, entries.c.kind == ChargeState.DRAWN.value, first=True))
-
     def append_copies(self, copies: Sequence[Entry]) -> None:
         """Append entries that another copy of this ledger has and this one lacks; atomic.
 

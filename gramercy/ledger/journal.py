@@ -61,7 +61,15 @@ def open_journal(engine: Engine, copied: Sequence[Entry] = ()) -> None:
             create_tables(db)
             if not copied:
                 append(db, Entry.opened(location_of(db)))
+                return
             append_copies(db, copied)
+            if recorded_location(db) == location_of(db):
+                raise families.UNTRUSTED(
+                    "{ledger}: a ledger that is restored to its own place would look as if nothing "
+                    "was charged after the backup.",
+                    "Name a database of another name in GRAMERCY_LEDGER_URL.",
+                    ledger=display_location(db.engine),
+                )
 
 
 def lock_head(db: Connection) -> tuple[int, str]:

@@ -99,7 +99,15 @@ class Context:
         newest = max((each for each in anchors if each), key=lambda each: each.seq, default=None)
         if newest is not None and newest.ledger == head.ledger and newest.seq > head.seq:
             ledger.append_copies(self._lost_entries(head, newest))
-        if newest is None and ledger.original_location() is not None and ledger.has_drawn():
+        if lacking := self._lacking_releases():  # of anchors as old as the ledger
+            raise families.UNTRUSTED(
+                "{ledger}: the archive has releases that the ledger lacks, but no anchor of them: "
+                "{releases}.",
+                "Put a complete copy of the archive in its place, with its folder .ledger.",
+                ledger=ledger.location,
+                releases=lacking,
+            )
+        if newest is None and ledger.original_location() is not None:
             raise families.UNTRUSTED(
                 "{ledger}: this is a copy of the ledger, and neither the archive nor a witness "
                 "shows what was charged after it was made.",
@@ -131,10 +139,6 @@ class Context:
             wanted = lost[-1].previous
         if wanted == head.hash:
             return lost[::-1]
-        charged = {
-            (each, name) for each in self.ledger.datasets() for name in self.ledger.releases(each)
-        }
-        lacking = sorted("/".join(each) for each in {*self.archive.releases()} - charged)
         raise families.UNTRUSTED(
             "{ledger}: the ledger ends at entry {last}, entry {anchored} was anchored, and copies "
             "of all entries between could not be read with the key of this home. Releases of the "
@@ -144,8 +148,15 @@ class Context:
             ledger=self.ledger.location,
             last=head.seq,
             anchored=newest.seq,
-            releases=tuple(lacking),
+            releases=self._lacking_releases(),
         )
+
+    def _lacking_releases(self) -> tuple[str, ...]:
+        """Releases of the archive that were not charged in this ledger."""
+        charged = {
+            (each, name) for each in self.ledger.datasets() for name in self.ledger.releases(each)
+        }
+        return tuple(sorted("/".join(each) for each in {*self.archive.releases()} - charged))
 
 
 def verify_ledger_anchor(ledger: Ledger, archive: Archive) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from gramercy.archive.seal.signing import create_signing_key
 from gramercy.archive.store.layout import ANCHORS
@@ -353,3 +354,54 @@ def test_postgresql_ledger_is_restored_from_a_backup_or_a_dump(
     with raises(families.UNTRUSTED):
         restore(Context(of_home), backup)
     assert not of_home.root.exists()
+
+
+def test_backup_from_before_the_first_release_does_not_prove_that_nothing_was_charged(
+    tmp_path: Path, home: Path
+) -> None:
+    of_home, backup = Home.default(), tmp_path / "backup"
+    Ledger.of(of_home)
+    back_up(Context(of_home), backup)
+    release(tmp_path, "v1")
+    lose_machine(of_home)
+    context = bring_back(of_home, backup)
+    with raises(families.UNTRUSTED):
+        context.move_ledger("everything is lost")
+
+
+@pytest.mark.slow
+def test_database_of_the_same_name_does_not_look_like_the_original(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, backup, of_home = str(ledger_location("postgresql", tmp_path)), tmp_path / "b", Home(home)
+    monkeypatch.setenv("GRAMERCY_LEDGER_URL", url)
+    release(tmp_path, "v1")
+    back_up(Context.default(), backup)
+    release(tmp_path, "v2")
+    lose_machine(of_home)
+    address = make_url(url)
+    server = address.set(database="postgres").render_as_string(hide_password=False)
+    for command in ("DROP", "CREATE"):
+        line = [postgresql_tool("psql"), "-qc", f"{command} DATABASE {address.database}", server]
+        subprocess.run(line, check=True)
+    with raises(families.UNTRUSTED):
+        restore(Context(of_home), backup)
+    assert not of_home.root.exists()
+    with raises(families.UNTRUSTED):  # nor was anything left in the database
+        restore(Context(of_home), backup)
+
+
+@pytest.mark.slow
+def test_archive_without_its_newest_anchors_is_refused(tmp_path: Path, backup: Path) -> None:
+    """Nobody can tell what else was charged, and no entry may take the number of a lost one."""
+    home, old = Home.default(), tmp_path / "old"
+    shutil.copytree(home.archive / ANCHORS, old)
+    release(tmp_path, "v2")
+    archive = lose_machine(home)
+    shutil.rmtree(archive / ANCHORS)
+    shutil.copytree(old, archive / ANCHORS)
+    context = bring_back(home, backup, archive)
+    before = Ledger.of(home).head()
+    with raises(families.UNTRUSTED, releases=("toy/v2-r1",)):
+        context.move_ledger("a new disk")
+    assert Ledger.of(home).head() == before
