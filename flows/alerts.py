@@ -21,7 +21,7 @@ from gramercy.common.home import Home
 from gramercy.schemas import families
 
 _SIGNED = "\n\nRun 'gramercy status' in the home of the worker.\n"
-_RUN = "{{ flow.name }} {{ flow_run.name }}"
+_RUN = "{{ flow.name }}/{{ deployment.name }}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ ALERTS = (
     Alert(
         "failed run",  # of a release, an estimate, a report, an audit or a status
         frozenset({"prefect.flow-run.Failed", "prefect.flow-run.Crashed"}),
-        f"Gramercy: {_RUN} has failed",
+        f"Gramercy: {_RUN} has failed ({{{{ flow_run.name }}}})",
     ),
     Alert(
         "late run",
@@ -140,10 +140,10 @@ def make_alerts(pool: str, home: Home) -> bool:
             existing = client.read_automations_by_name(name)
             for each in existing[1 if made else 0 :]:
                 client.delete_automation(each.id)
-            if made and existing:
-                client.update_automation(existing[0].id, made)
-            elif made:
+            if made and not existing:
                 client.create_automation(made)
+            elif made and made != AutomationCore.model_validate(existing[0].model_dump()):
+                client.update_automation(existing[0].id, made)  # forgets what it waits for
     return address is not None
 
 

@@ -31,6 +31,7 @@ def status() -> int:
     for each in facts:
         log_fact(f"{each.subject} {each.dataset}: {each.text}")
     if problems:
+        name_run(f"status {now:%Y-%m-%d}: {', '.join(problems)}")  # which the alert quotes
         raise families.DISCREPANCIES(
             "These need a person: {discrepancies}.",
             "Run 'gramercy status' in the home of the worker.",

@@ -11,8 +11,8 @@ from gramercy.schemas import families
 # Import names of the packages of the extra 'publish' in pyproject.toml.
 PUBLISH = frozenset(
     {
-        *("PIL", "great_expectations", "jinja2", "markupsafe", "matplotlib", "prefect", "ruamel"),
-        *("sqlalchemy", "sqlglot"),
+        *("PIL", "apprise", "great_expectations", "jinja2", "markupsafe", "matplotlib", "prefect"),
+        *("ruamel", "sqlalchemy", "sqlglot"),
     }
 )
 # Of the extra 'convert'; pandas and pyarrow read the other files.

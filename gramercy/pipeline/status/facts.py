@@ -16,16 +16,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from gramercy.archive.seal.signing import key_id, signing_public_key
+from gramercy.archive.seal.signing import STEWARD, key_id, signing_public_key
 from gramercy.ledger import Charge, Ledger, Statement
 from gramercy.pipeline.context import Context, verify_ledger_anchor
-from gramercy.pipeline.status.scheduled_runs import Answer, Service
+from gramercy.pipeline.status.scheduled_runs import AHEAD, LONGEST, Answer, Service
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.ledger_history import ChargeState
+from gramercy.schemas.periods import label_of
 
 _LEAST_FREE = 10**9  # bytes
 _AUDITED_WITHIN = datetime.timedelta(days=14)
-_DRAWING = datetime.timedelta(hours=12)  # a release may take so long
+# One to three years for a private signature key: NIST SP 800-57 part 1 (2020), table 1.
+_KEY_LASTS = datetime.timedelta(days=3 * 365)
 
 # What a fact measures, as Prometheus shows it: the unit is the end of the name.
 MEASURES = MappingProxyType(
@@ -40,6 +42,7 @@ MEASURES = MappingProxyType(
         "witness_entry": "Entry of the ledger that the newest anchor of the witness states.",
         "workers_online": "Workers of the work pool that the Prefect server has heard of lately.",
         "disk_free_bytes": "Free space on the disk of the home.",
+        "key_timestamp_seconds": "Time when the signing key was made.",
     }
 )
 
@@ -89,7 +92,7 @@ def status(context: Context, now: datetime.datetime) -> list[Fact]:
     facts += _checked("audit", partial(_audit, context, service, answer, now))
     facts += _checked("worker", partial(_worker, service, answer))
     facts += _checked("disk", partial(_disk, context))
-    facts += _checked("key", partial(_key, context))
+    facts += _checked("key", partial(_key, context, now))
     return facts
 
 
@@ -117,7 +120,7 @@ def _ledger(context: Context) -> Iterator[Fact]:
         yield Fact("ledger", text, well=False)
         return
     verify_ledger_anchor(ledger, context.archive)
-    text = f"entry {head.seq}, agrees with the archive"
+    text = f"entry {head.seq}, agrees with the anchor in the archive"
     yield Fact("ledger", text, measures={"ledger_entries": head.seq})
 
 
@@ -128,7 +131,7 @@ def _witness(context: Context, ledger: Ledger) -> Iterator[Fact]:
     newest = context.witness.newest()
     ledger.verify_anchor(newest, context.witness.location)
     entry = 0 if newest is None else newest.seq
-    text = f"anchor of entry {entry} at {context.witness.location}"
+    text = f"the ledger agrees with the anchor of entry {entry} at {context.witness.location}"
     yield Fact("witness", text, measures={"witness_entry": entry})
 
 
@@ -167,7 +170,7 @@ def _release(
     if newest is not None and newest.state is ChargeState.SPENT:
         parts.append(f"the charge of {newest.release} is spent without a release")
         well = False
-    elif newest is not None and newest.state.is_unfinished and now - _time(newest) > _DRAWING:
+    elif newest is not None and newest.state.is_unfinished and now - _time(newest) > LONGEST:
         parts.append(f"{newest.release} was charged and interrupted; repeat its request")
         well = False
     trouble, since = answer.troubles.get(("release", name), ("", now)) if answer else ("", now)
@@ -187,18 +190,21 @@ def _release(
 def _budget(
     name: str, statement: Statement, last: Charge, due: Sequence[datetime.datetime]
 ) -> Fact:
-    """What is spent, and whether the rest admits the releases of the next 30 days."""
+    """What is spent, and whether the rest admits the releases of the next 30 days.
+
+    Of a budget per period, those that are due within the period of the last release count.
+    """
+    budget, window = statement.budget, statement.window
+    if budget.per != "lifetime":
+        due = [each for each in due if label_of(budget.per, each.date()) == window]
     left = statement.charges_left(last.guarantee)
-    of_period = f" in {statement.window}" if statement.window else ""
-    budget = statement.budget
-    text = f"epsilon={statement.spent:.4g} of {budget.epsilon:g} spent{of_period}"
-    # Every period of the data has a budget of its own, and the next release is of another one.
-    well = bool(statement.window) or not due or left >= len(due)
-    if not statement.window:
+    well = left >= len(due)
+    text = f"epsilon={statement.spent:.4g} of {budget.epsilon:g} spent"
+    text += f" in {window}" if window else ""
+    measures: dict[str, float] = {"budget_spent_ratio": statement.share}
+    if last.whole is None:  # otherwise the charge of its series includes the next ones, too
         text += f"; {left} more like {last.release}"
         text += "" if well else f", and {len(due)} are due within 30 days"
-    measures: dict[str, float] = {"budget_spent_ratio": statement.share}
-    if not statement.window:
         measures["budget_releases_left"] = left
     return Fact("budget", text, well, name, measures)
 
@@ -247,10 +253,17 @@ def _disk(context: Context) -> Iterator[Fact]:
     yield Fact("disk", text, free >= _LEAST_FREE, measures={"disk_free_bytes": free})
 
 
-def _key(context: Context) -> Iterator[Fact]:
+def _key(context: Context, now: datetime.datetime) -> Iterator[Fact]:
     public = signing_public_key(context.home.keys)
-    text = "none yet; the first release creates it" if public is None else f"{key_id(public)} signs"
-    yield Fact("key", text)
+    if public is None:
+        yield Fact("key", "none yet; the first release creates it")
+        return
+    written = (context.home.keys / STEWARD).stat().st_mtime
+    made = datetime.datetime.fromtimestamp(written, datetime.UTC)
+    until = made + _KEY_LASTS
+    text = f"{key_id(public)} signs since {_day(made)}; 'gramercy keys new' is due by {_day(until)}"
+    measures = {"key_timestamp_seconds": written}
+    yield Fact("key", text, now < until - AHEAD, measures=measures)
 
 
 def _time(charge: Charge) -> datetime.datetime:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import datetime
+import itertools
 import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ from gramercy.common.home import Home
 
 LATE = datetime.timedelta(minutes=10)  # a run may wait for so long until a worker takes it
 AHEAD = datetime.timedelta(days=30)
+LONGEST = datetime.timedelta(hours=12)  # that a run may take
+_BEHIND = datetime.timedelta(days=100)  # older runs say nothing of today
 _SECONDS = 5
 _PAGE = 200  # the most that Prefect returns
 _DATASET = "dataset:"  # the prefix of a deployment's tag
+_WATCHED = {"release", "audit"}  # flows
 _CLIENT = "gramercy-status"
 
 
@@ -112,40 +116,47 @@ class _Server:
         with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310
             return json.loads(reply.read())
 
+    def pages(self, path: str, body: Mapping[str, Any]) -> Iterator[Any]:
+        """All that a POST request finds."""
+        for offset in itertools.count(0, _PAGE):
+            page = self.request(path, {**body, "limit": _PAGE, "offset": offset})
+            yield from page
+            if len(page) < _PAGE:
+                return
+
 
 def _answer(server: _Server, pool: str, now: datetime.datetime) -> Answer:
-    """Due runs, and the newest run of every deployment that should have started."""
-    of_pool = {"work_pools": {"name": {"any_": [pool]}}, "limit": _PAGE}
+    """Due releases, and the newest run of every release and audit that should have started."""
+    of_pool = {"work_pools": {"name": {"any_": [pool]}}}
     workers = server.request(f"/work_pools/{pool}/workers/filter", {})
-    deployments = {
-        each["id"]: (each["entrypoint"].rpartition(".")[2], _dataset(each["tags"]))
-        for each in server.request("/deployments/filter", of_pool)
+    watched = {
+        each["id"]: (flow, _dataset(each["tags"]))
+        for each in server.pages("/deployments/filter", of_pool)
+        if (flow := each["entrypoint"].rpartition(".")[2]) in _WATCHED
     }
-    planned = {
-        "state": {"type": {"any_": ["SCHEDULED"]}},
-        "expected_start_time": {"after_": now.isoformat()},
-    }
-    begun = {"expected_start_time": {"before_": now.isoformat()}}
+
+    def runs(order: str, **filters: Any) -> Iterator[Any]:
+        body = {"deployments": {"id": {"any_": [*watched]}}, "flow_runs": filters}
+        return server.pages("/flow_runs/filter", body | {"sort": f"EXPECTED_START_TIME_{order}"})
+
     due: dict[str, list[datetime.datetime]] = {}
-    for run in server.request(
-        "/flow_runs/filter", of_pool | {"flow_runs": planned, "sort": "EXPECTED_START_TIME_ASC"}
-    ):
-        flow, dataset = deployments.get(run["deployment_id"], ("", ""))
-        at = _time(run)
-        if flow == "release" and at < now + AHEAD:
-            due.setdefault(dataset, []).append(at)
+    times = {"after_": now.isoformat(), "before_": (now + AHEAD).isoformat()}
+    for run in runs("ASC", state={"type": {"any_": ["SCHEDULED"]}}, expected_start_time=times):
+        flow, dataset = watched[run["deployment_id"]]
+        if flow == "release":
+            due.setdefault(dataset, []).append(_time(run))
     troubles: dict[tuple[str, str], tuple[str, datetime.datetime]] = {}
-    seen: set[str] = set()
-    for run in server.request(
-        "/flow_runs/filter", of_pool | {"flow_runs": begun, "sort": "EXPECTED_START_TIME_DESC"}
-    ):
+    unseen = {*watched}
+    times = {"after_": (now - _BEHIND).isoformat(), "before_": now.isoformat()}
+    for run in runs("DESC", expected_start_time=times):
         deployment, at = run["deployment_id"], _time(run)
         trouble = _trouble(run, now - at)
-        if deployment not in deployments or deployment in seen or trouble is None:
-            continue
-        seen.add(deployment)
-        if trouble:
-            troubles[deployments[deployment]] = trouble, at
+        if deployment in unseen and trouble is not None:
+            unseen.remove(deployment)
+            if trouble:
+                troubles[watched[deployment]] = trouble, at
+        if not unseen:
+            break
     online = sum(each["status"] == "ONLINE" for each in workers)
     return Answer(online, due, troubles)
 
@@ -153,8 +164,10 @@ def _answer(server: _Server, pool: str, now: datetime.datetime) -> Answer:
 def _trouble(run: Mapping[str, Any], age: datetime.timedelta) -> str | None:
     """What is wrong with a run; empty if nothing is, None if it says nothing of its deployment."""
     state = str(run["state_type"])
-    if run["state_name"] == "Late" and age > LATE:
+    if state == "SCHEDULED" and age > LATE:
         return "has not started"
+    if state in {"PENDING", "RUNNING", "CANCELLING"} and age > LONGEST:  # its machine was lost
+        return "has not ended"
     if state == "PAUSED":
         return "waits for a person"
     if state in {"FAILED", "CRASHED"}:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gramercy.archive.seal.signing import STEWARD, create_signing_key
 from gramercy.archive.store.opening import Witness
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -29,6 +30,7 @@ from tests.support.ledgers import TENTH, charge, contract
 from tests.support.problems import raises
 
 NOW = datetime.datetime.now(datetime.UTC)
+BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 
 
 def facts_of(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
@@ -81,7 +83,15 @@ def answering(*, planned: list[Any], begun: list[Any], worker: str = "ONLINE") -
             if self.path.endswith("/workers/filter"):
                 answer = [{"status": worker}]
             if self.path == "/api/flow_runs/filter":
-                answer = planned if "state" in body["flow_runs"] else begun
+                times = body["flow_runs"]["expected_start_time"]
+                answer = [
+                    run
+                    for run in (planned if "state" in body["flow_runs"] else begun)
+                    if times["after_"] < run["expected_start_time"] < times["before_"]
+                    and run["deployment_id"] in body["deployments"]["id"]["any_"]
+                ]
+            if "offset" in body:
+                answer = answer[body["offset"] :][: body["limit"]]
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
@@ -134,6 +144,10 @@ def test_releases_and_budgets_of_a_schedule_that_works(
         ([run("FAILED", at(hours=-1), deployment="2")], "audit"),
         ([run("COMPLETED", at(hours=-1)), run("FAILED", at(days=-7))], None),
         ([run("SCHEDULED", at(minutes=-2), name="Late")], None),
+        ([run("RUNNING", at(hours=-13)), run("COMPLETED", at(days=-7))], "release"),
+        ([run("RUNNING", at(hours=-11))], None),
+        # More than a page of runs that say nothing.
+        ([*[run("CANCELLED", at(hours=-1))] * 250, run("FAILED", at(hours=-2))], "release"),
         ([run("FAILED", at(hours=-1), deployment="of another home")], None),
     ],
 )
@@ -167,6 +181,35 @@ def test_a_budget_is_nearly_spent_if_the_next_30_days_do_not_fit(
         assert (budget["well"], budget["budget_releases_left"]) == (well, 2)
 
 
+@pytest.mark.usefixtures("home")
+def test_a_budget_per_period_is_for_what_is_due_in_that_period(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ledger, half = Ledger.of(Home.default()), Guarantee(TENTH.mu * 50**0.5)
+    tomorrow, later = run("SCHEDULED", at(days=1)), run("SCHEDULED", at(days=2))
+    per_day = contract(source="{year}-{month}-{day}.csv", budget=BUDGET | {"per": "day"})
+    day = at(days=1)[:10]
+    charge(ledger, day, half, per_day)
+    for planned, well in (([tomorrow, tomorrow], False), ([tomorrow], True), ([], True)):
+        with answering(planned=[*planned, later, later, later], begun=[]):
+            budget = facts_of(capsys)["budget"]
+        assert (budget["well"], budget["budget_releases_left"]) == (well, 1)
+        assert day in budget["text"]
+
+
+def test_a_key_is_due_to_be_changed_after_three_years(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish("v1")
+    for days, well in ((1, True), (1060, True), (1070, False), (2000, False)):
+        made = (NOW - datetime.timedelta(days=days)).timestamp()
+        os.utime(home / "keys" / STEWARD, (made, made))
+        key = facts_of(capsys)["key"]
+        assert (key["well"], key["key_timestamp_seconds"]) == (well, pytest.approx(made))
+    create_signing_key(home / "keys")
+    assert facts_of(capsys)["key"]["well"]
+
+
 def test_no_worker_and_no_server(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(planned=[], begun=[], worker="OFFLINE"):
         assert not facts_of(capsys)["worker"]["well"]
@@ -187,7 +230,7 @@ def test_a_charge_that_was_spent_or_interrupted(
     context.record_head()
     assert facts_of(capsys)["release"]["well"]  # it may be running
     with monkeypatch.context() as later:
-        later.setattr("gramercy.pipeline.status.facts._DRAWING", datetime.timedelta(0))
+        later.setattr("gramercy.pipeline.status.facts.LONGEST", datetime.timedelta(0))
         assert not facts_of(capsys)["release"]["well"]
     context.ledger.mark("toy", release, ChargeState.SPENT, reason="interrupted")
     assert not facts_of(capsys)["release"]["well"]
