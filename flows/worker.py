@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import httpx
 from prefect.exceptions import ObjectNotFound
+from prefect.logging import get_logger
 from prefect.states import Cancelled
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
@@ -129,7 +130,7 @@ async def work(pool: str) -> None:
     try:
         await working
     except asyncio.CancelledError:
-        print(f"Worker {worker.name!r} stopped.")
+        get_logger("workers").info(f"Worker {worker.name!r} stopped.")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from pydantic import ValidationError
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.store.archive import Archive
+from gramercy.common import log_lines
 from gramercy.common.home import Home
 from gramercy.estimators.caveats import contradicted_count
 from gramercy.ledger import Ledger
@@ -164,6 +165,7 @@ def describe_run(
         ``<dataset>/<release id>`` of all that it made or returned so far.
     """
     _ = context.home.public_url  # refused before anything is charged
+    log_lines.subjects[str(flow_run.id)] = {"dataset": dataset, "version": version}
     tags = {*flow_run.tags, dataset_tag(dataset), *(f"{_RELEASE}{each}" for each in releases)}
     tags |= {ledger_tag(context.ledger.head().ledger)} if charges else set()
     with get_client(sync_client=True) as client:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -69,6 +69,10 @@ ReleaseNames = Annotated[
 DatasetName = Annotated[
     str | None,
     typer.Argument(help="Id of a data set; default: all.", autocompletion=completed(_datasets)),
+]
+LogFormat = Annotated[
+    Literal["text", "json"],
+    typer.Option(help="Format of the log on standard error: json has one object a line."),
 ]
 ArchiveLocation = Annotated[
     str | None, typer.Option(help="Folder or URL of an archive; default: this home's.")

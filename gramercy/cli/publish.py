@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gramercy.cli.options import AsJson, PeriodOption, RequestPath, Yes
+from gramercy.cli.options import AsJson, LogFormat, PeriodOption, RequestPath, Yes
 from gramercy.cli.prefect_server import start_ahead
+from gramercy.common import log_lines
 from gramercy.common.home import Home
 from gramercy.pipeline.validation import worker_process
 
@@ -27,6 +28,7 @@ def release(
     despite: Despite = False,
     new_charge: NewCharge = False,
     period: PeriodOption = None,
+    log_format: LogFormat = "text",
     json: AsJson = False,
 ) -> None:
     """Publish a release, or return the one published before.
@@ -36,6 +38,8 @@ def release(
 
     Example: gramercy release request.yaml --yes
     """
+    if log_format == "json":
+        log_lines.use_json("stderr")
     _publish(
         request,
         yes=yes,

@@ -26,10 +26,11 @@ from typing import Annotated, Any
 import typer
 
 from gramercy.cli import terminal
+from gramercy.cli.options import LogFormat
 from gramercy.cli.prefect_server import new_login, start_server
+from gramercy.common import log_lines
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
-from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import check_ledger
@@ -73,6 +74,7 @@ def serve(
     pool: Annotated[
         str, typer.Option(help="Work pool; choose your own on a shared server.")
     ] = "gramercy",
+    log_format: LogFormat = "text",
 ) -> None:
     """Run Prefect, its deployments and a worker on this machine.
 
@@ -81,11 +83,15 @@ def serve(
 
     Example: gramercy serve request.yaml --cron "0 6 * * 1" --timezone Europe/Berlin
     """
+    if log_format == "json":
+        log_lines.use_json("stdout", "stderr")  # one log, where a service runs
     with children_end_on_signals():
         _serve(requests or [], cron, timezone, port, pool)
 
 
 def _serve(requests: Sequence[Path], cron: str, timezone: str | None, port: int, pool: str) -> None:
+    from gramercy.flows.deployments import WorkPool, deployments  # Prefect reads its settings
+
     context = Context.default()
     check_ledger(context)
     scheduled = [read_request(path) for path in requests]

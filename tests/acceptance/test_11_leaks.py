@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -20,6 +23,7 @@ from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.validation.worker_process import WorkerProcess
 from gramercy.schemas.errors import GramercyError
+from gramercy.tasks.policy import SENTENCES
 from tests.support.conformance import CASES
 from tests.support.factories import at_scale, contract_facts, read_registered, write_request
 from tests.support.leaks import object_texts, prefect_results, prefect_texts
@@ -251,6 +255,29 @@ def test_fifty_secrets_never_leak(
     printed = "".join(capfd.readouterr()).encode()
     assert not [needle for needle in needles() if needle in printed]
     assert not leaked(home, logged)
+
+
+@pytest.mark.parametrize("has_table", [True, False])
+def test_a_log_in_json_has_public_facts_only(has_table: bool, tmp_path: Path, home: Path) -> None:
+    request = write_secret_request(tmp_path)
+    if not has_table:
+        (tmp_path / "table.csv").write_text(f"c0,c1\n{NUMBERS[0]},{WORDS[0]}\n")
+    command = ("release", str(request), "--yes", "--despite", "--log-format", "json", "--json")
+    done = subprocess.run(
+        [sys.executable, "-m", "gramercy", *command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode == 0) == has_table, done.stderr
+    assert not [each for each in needles() if each in (done.stderr + done.stdout).encode()]
+    assert json.loads(done.stdout)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert all(lines[0].keys() <= each.keys() for each in lines)
+    assert lines[0].keys() == {"time", "level", "logger", "message"}
+    assert any(each["level"] == "ERROR" for each in lines) != has_table
+    of_steps = [each for each in lines if each["message"].startswith(SENTENCES["publish"])]
+    assert len(of_steps) == 2 * has_table
+    for each in of_steps:
+        assert (each["dataset"], each["version"]) == ("toy", "v1")
+        assert UUID(each["run"])
 
 
 # Functions of the stages in a metric, of a release that has all of them.
