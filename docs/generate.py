@@ -107,6 +107,7 @@ ENVIRONMENT = """\
 | `GRAMERCY_ALERTS_URL` | where Prefect sends [alerts](../how-to/service.md#alerts) | none |
 | `GRAMERCY_PUBLIC_URL` | where the archive is served, for links from pages elsewhere | none |
 | `GRAMERCY_ESTIMATE_MINUTES` | after how long Prefect's runs of estimates and reports end | `60` |
+| `GRAMERCY_APPROVAL_MINUTES` | how long a run waits until somebody approves its charge | `4320` |
 | `GRAMERCY_SERVER_MINUTES` | how long the shared Prefect server outlives its last command | `10` |
 | `GRAMERCY_LEDGER_URL` | database of the ledger | `$GRAMERCY_HOME/ledger.sqlite` |"""
 

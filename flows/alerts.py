@@ -88,6 +88,11 @@ ALERTS = (
         within=_TEN_MINUTES,
     ),
     Alert(
+        "approval",
+        frozenset({"prefect.flow-run.Suspended"}),
+        f"Gramercy: {_RUN} waits for 'gramercy approve'",
+    ),
+    Alert(
         "no worker",
         frozenset({"prefect.work-pool.not-ready"}),
         "Gramercy: no worker",

@@ -23,6 +23,7 @@ from gramercy.pipeline.validation.suite import Job
 from gramercy.pipeline.validation.worker_process import worker
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
+from gramercy.tasks.approval import approved
 from gramercy.tasks.history import (
     attach_release,
     describe_run,
@@ -120,6 +121,7 @@ def _published(
     elif reports is not None:
         name = steps.publish(context, plan, steps.sum_reports(plan, reports))
     elif name is None:
+        *missing, plan = approved(context, [*missing, plan])
         yield from _read_and_publish(context, plan, missing)
         return
     yield plan, name

@@ -112,6 +112,9 @@ class Contract(Model):
     arithmetic
         ``floating-point`` allows runs that a Prefect server starts to ask for mechanisms whose
         noise is not exact. A steward's own command needs no such permission.
+    approval
+        ``required``: a release is charged only if somebody else has approved it, which only a run
+        that a Prefect server starts waits for. It can be changed by registering the contract again.
     """
 
     id: Slug
@@ -129,6 +132,7 @@ class Contract(Model):
     period: DatePeriod | None = None
     rows_by_period: RowsByPeriod | None = None
     arithmetic: Literal["exact", "floating-point"] = "exact"
+    approval: Literal["required"] | None = None
 
     _patterns: Mapping[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 

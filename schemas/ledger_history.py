@@ -114,6 +114,12 @@ class ChargeRecord:
     sha256: str = ""  # digest of the sealed bundle; empty if it does not exist
     series: SeriesStep | None = None  # the step of a cumulative series, if it is one
     by: str = ""  # who charged it, if the ledger states it; for the steward alone
+    approved_by: str = ""  # who had approved it, if anybody had to; for the steward alone
+
+    @property
+    def people(self) -> str:
+        """Who charged it, and who had approved it."""
+        return self.by + (f", approved by {self.approved_by}" if self.approved_by else "")
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,7 @@ class Event:
             "mechanism": (charge.mechanism or None) if charge else None,
             "state": charge.state if charge else None,
             "by": (charge.by or None) if charge else None,
+            "approved_by": (charge.approved_by or None) if charge else None,
             "reason": self.reason or None,
             "mu": charge.mu if charge else None,
             "delta0": charge.delta0 if charge else None,

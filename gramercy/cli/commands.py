@@ -24,6 +24,7 @@ COMMANDS = {
     "budget": "budget:budget",
     "withdraw": "withdraw:withdraw",
     "register": "register:register",
+    "approve": "approve:approve",
     "serve": "serve:serve",
     "list": "list:list_archive",
     "show": "show:show",

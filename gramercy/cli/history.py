@@ -143,7 +143,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Text]:
             *(charge.release, charge.version, charge.mechanism or "–", charge.state),
             _number(charge.epsilon) + (f" ({charge.series.words})" if charge.series else ""),
             f"{_number(each.spent)} of {each.budget:g}",
-            charge.by or "–",
+            charge.people or "–",
         )
         for each in events
         if (charge := each.charge) is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from gramercy.archive.seal.signing import (
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, Yes
 from gramercy.common.home import Home
+from gramercy.pipeline.publish.approval import register_approver
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -69,6 +71,27 @@ def new(context: typer.Context, yes: Yes = False, json: AsJson = False) -> None:
         return
     terminal.say("New bundles are signed by ", terminal.bold(facts["id"]))
     terminal.say(f"Give this file to analysts: {facts['path']}")
+
+
+@app.command()
+def approver(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The account of the approver.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The approver's public key.")],
+    json: AsJson = False,
+) -> None:
+    """Allow somebody to approve charges of contracts with 'approval: required'.
+
+    The approver creates a key with 'gramercy keys new' in a home of their own, and gives you the
+    public key. To take the right away, delete the file that this command names.
+
+    Example: gramercy keys approver anna anna.pub
+    """
+    key = register_approver(Home.default(), name, file)
+    if json or context.obj:
+        terminal.print_json(_facts(key, False) | {"approver": name})
+        return
+    terminal.say(terminal.bold(name), f" may approve charges, with the key {key.id}:\n{key.path}")
 
 
 def _facts(key: PublicKey, signs: bool) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.series import withdrawn_constants
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.progress import is_terminal
+from gramercy.pipeline.publish.approval import verified
 from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.pipeline.validation import worker_process
 from gramercy.pipeline.validation.outcome import validation_notices
@@ -91,6 +92,7 @@ def publish_request(
     check_preview(planned, preview)  # before Prefect starts
     effect = budget_effect(planned, preview).kind
     if effect in ("charged", "included"):
+        verified(context, planned)  # no command waits for an approval
         start_ahead()  # while the steward reads
         if asks_if_useless and effect == "charged":
             _confirm_useless(planned)

@@ -91,6 +91,11 @@ class Home:
         return self.root / "keys"
 
     @property
+    def approvers(self) -> Path:
+        """The public keys of those who may approve charges."""
+        return self.root / "approvers"
+
+    @property
     def staging(self) -> Path:
         """The staging area for uploads to a remote archive."""
         return self.root / "staging"

@@ -233,6 +233,12 @@ class Ledger:
                 sources.add(entry.fact("source", str))
         return by_dataset
 
+    def approved_charges(self) -> list[Entry]:
+        """Charges that a second person has approved."""
+        states = entries.c.facts.contains('"approved":{')
+        with self._reading() as db:
+            return read(db, entries.c.kind == ChargeState.RESERVED.value, states)
+
     def steward_changes(self) -> list[Entry]:
         """Entries by which a steward changed what may be charged: moves, and new budgets."""
         with self._reading() as db:
@@ -334,6 +340,7 @@ class Ledger:
         *,
         instead_of: str | None = None,
         series: SeriesCharge | None = None,
+        approved: Mapping[str, str] | None = None,
     ) -> Charge:
         """Charge a release, durably, or refuse; atomic. The first charge registers the data set.
 
@@ -346,6 +353,8 @@ class Ledger:
         series
             The step of a cumulative series, if it is one. The first charge of a series is for its
             whole window and registers its facts, the others are as `ChargedSeries.due` states.
+        approved
+            The approval of a second person, which the caller has verified; see `Entry.approved`.
         """
         dataset, window = contract.id, contract.window(version)
         with self._writing() as db:
@@ -382,6 +391,7 @@ class Ledger:
                 fingerprint,
                 facts,
                 account(),
+                approved,
             )
             return Charge.of([append(db, entry)])
 

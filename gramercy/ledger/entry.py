@@ -120,6 +120,7 @@ class Entry:
         fingerprint: str,
         series: Mapping[str, Any] | None = None,
         by: str = "",
+        approved: Mapping[str, str] | None = None,
     ) -> Entry:
         """A charge: the `turn` of it in the data set, the `total` including it, and the `number`.
 
@@ -128,7 +129,7 @@ class Entry:
         `series`: the facts of a step. If the charge of its series includes it, `guarantee` is that
         of the series.
 
-        `by`: see `account`.
+        `by`: see `account`. `approved`: see `Entry.approved`.
         """
         facts: dict[str, Any] = {
             "version": version,
@@ -138,6 +139,7 @@ class Entry:
             "source": normalised_source(contract.source),
         }
         facts |= ({"by": by} if by else {}) | dict(series or {})
+        facts |= {"approved": dict(approved)} if approved else {}
         return cls(
             "reserved",
             contract.id,
@@ -195,6 +197,19 @@ class Entry:
         """Who has charged it, if the entry says so: see `account`; raises as `fact` does."""
         is_stated = isinstance(self._facts, dict) and "by" in self._facts
         return self.fact("by", str) if is_stated else ""
+
+    @property
+    def approved(self) -> dict[str, str]:
+        """Who has approved the charge (`by`), the `statement` and its `signature`; may be empty.
+
+        Raises as `fact` does.
+        """
+        if not (isinstance(self._facts, dict) and "approved" in self._facts):
+            return {}
+        stated = self.fact("approved", dict)
+        if [*sorted(stated)] != _APPROVAL or {*map(type, stated.values())} != {str}:
+            raise self._malformed()
+        return stated
 
     @property
     def guarantee(self) -> Guarantee:
@@ -303,6 +318,7 @@ def next_number(releases: Iterable[str], version: str) -> int:
 
 
 _SERIES = {"registered"} | {each.name for each in fields(SeriesStep)}
+_APPROVAL = ["by", "signature", "statement"]
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]
 
 

@@ -33,6 +33,7 @@ class Charge:
     series: SeriesStep | None = None  # the step of a cumulative series, if it is one
     whole: Guarantee | None = None  # the guarantee of the series, if its charge includes the step
     by: str = ""  # account of the process that charged it, if the ledger states it
+    approved_by: str = ""  # who had approved it, if anybody had to
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Charge:
@@ -55,6 +56,7 @@ class Charge:
             first.series,
             first.stated_guarantee if first.is_included else None,
             first.by,
+            first.approved.get("by", ""),
         )
 
     def facts(self) -> dict[str, Any]:

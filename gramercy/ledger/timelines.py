@@ -79,6 +79,7 @@ def _events(steps: Sequence[_Step], mechanisms: Mapping[str, str]) -> Iterator[E
                 charge.sha256,
                 charge.series,
                 charge.by,
+                charge.approved_by,
             )
         yield Event(entry.at, kind, budget.epsilon, budget.delta, spent, reason, record)
 

@@ -29,7 +29,7 @@ with publishing():
     from gramercy.ledger.entry import Entry
 
 _LEDGER, _SUMS = "ledger.jsonl", "SHA256SUMS"
-_FOLDERS = ("keys", "contracts", "expectations", "drafts", "internal", "audits")
+_FOLDERS = ("keys", "approvers", "contracts", "expectations", "drafts", "internal", "audits")
 
 _exists = Wording(
     families.EXISTS,

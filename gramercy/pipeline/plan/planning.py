@@ -109,6 +109,7 @@ class Plan:
     # what the steps before this one published, oldest first; empty until the release is charged
     earlier: tuple[tuple[Encoded, ...], ...] = ()
     averaging: bool = False  # whether the release averages existing reports instead of making them
+    approvals: tuple[str, ...] = ()  # signatures of an approver, of this charge and others
 
     def with_new_charge(self, spent: str | None) -> Plan:
         """The same plan, charged again in place of a spent release."""

@@ -40,6 +40,7 @@ from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.step_charges import charged_series, due, series_charge
 from gramercy.pipeline.publish import internal_record
+from gramercy.pipeline.publish.approval import verified
 from gramercy.pipeline.publish.attachments import report_id
 from gramercy.pipeline.publish.drawing import (
     PrivateData,
@@ -149,6 +150,7 @@ class LockedRequest:
                 fingerprint,
                 instead_of=plan.request.new_charge,
                 series=series_charge(plan, dates),
+                approved=verified(self.context, plan),
             )
             try:
                 head = self.context.record_head(outside=True)

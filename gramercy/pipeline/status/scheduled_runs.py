@@ -169,7 +169,7 @@ def _trouble(run: Mapping[str, Any], age: datetime.timedelta) -> str | None:
     if state in {"PENDING", "RUNNING", "CANCELLING"} and age > LONGEST:  # its machine was lost
         return "has not ended"
     if state == "PAUSED":
-        return "waits for a person"
+        return f"waits for 'gramercy approve {run['id']}'"
     if state in {"FAILED", "CRASHED"}:
         return state.lower()
     return "" if state == "COMPLETED" else None

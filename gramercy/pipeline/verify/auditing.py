@@ -28,6 +28,7 @@ from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.ledger.integrity import Finding
 from gramercy.pipeline.context import Context, verify_ledger_anchor
 from gramercy.pipeline.page_links import archive_links
+from gramercy.pipeline.publish.approval import approvers, signer_of
 from gramercy.pipeline.verify.verification import listing_problem, verify_release
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import (
@@ -75,6 +76,7 @@ def make_audit(
         for charge in charges:
             on_release(f"{dataset}/{charge.release}")
             audit.releases.append(_audit_charge(ledger, archive, dataset, charge, history, audit))
+    _audit_approvals(context, ledger, audit)
     files = archive.other_files()
     audit.discrepancies += _unexpected_files(archive, bundles, files, charged)
     # What is wrong with the listing or the pages, beyond the releases that are wrong.
@@ -111,6 +113,44 @@ def make_audit(
         ]
         audit.notes += history.elsewhere
     return audit
+
+
+def _audit_approvals(context: Context, ledger: Ledger, audit: Audit) -> None:
+    """Compare approvals with what was charged, and note charges without one and unknown keys."""
+    known, unknown = approvers(context.home), set[str]()
+    for entry in ledger.approved_charges():
+        with contextlib.suppress(UntrustedLedger):  # reported with the charges
+            public = signer_of(entry, audit.head.ledger)
+            if public is None:
+                problem = families.ENTRY(
+                    "The approval in entry {entry} is not signed for its charge.",
+                    "Find out who can write to the ledger's database.",
+                    entry=entry.seq,
+                )
+                audit.discrepancies.append(Discrepancy(entry.subject, problem))
+            elif known.get(public) != entry.approved["by"]:
+                unknown.add(entry.approved["by"])
+    if unknown:
+        audit.notes.append(
+            families.RECORDED(
+                "Keys that are not registered here, or no longer, have approved charges: {names}.",
+                names=tuple(sorted(unknown)),
+            )
+        )
+    approved, without = set[str](), list[str]()
+    for each in audit.releases:
+        if each.charge.approved_by:
+            approved.add(each.dataset)
+        elif each.dataset in approved:
+            without.append(each.id)
+    if without:
+        audit.notes.append(
+            families.RECORDED(
+                "Charged without an approval, after others of the same data set that have one: "
+                "{releases}.",
+                releases=tuple(without),
+            )
+        )
 
 
 def _unexpected_files(

@@ -58,6 +58,7 @@ def at(**shift: float) -> str:
 
 def run(state: str, when: str, *, deployment: str = "1", name: str = "") -> dict[str, Any]:
     return {
+        "id": f"{state} {when}",
         "state_type": state,
         "state_name": name or state.capitalize(),
         "expected_start_time": when,
