@@ -141,7 +141,9 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
             "The request contains '{{{{', which Prefect would replace.",
             "Remove the double braces, for example from the name of a column.",
         )
-    return {
+    # A run that goes on when it is approved must not be cancelled because another one is active.
+    queued = {"concurrency_limit": {"limit": 1, "collision_strategy": "ENQUEUE"}}
+    return (queued if plan.contract.approval else {}) | {
         "name": plan.contract.id,
         "tags": [dataset_tag(plan.contract.id)],  # its runs have them before they start
         "description": f"Publish the data set {plan.contract.id}.",

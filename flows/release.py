@@ -121,6 +121,7 @@ def _published(
     elif reports is not None:
         name = steps.publish(context, plan, steps.sum_reports(plan, reports))
     elif name is None:
+        check_scheduled_version(plan, utc_now())
         *missing, plan = approved(context, [*missing, plan])
         yield from _read_and_publish(context, plan, missing)
         return
@@ -131,7 +132,6 @@ def _read_and_publish(
     context: Context, plan: Plan, missing: Sequence[Plan]
 ) -> Iterator[tuple[Plan, str]]:
     """Read a table, validate it meanwhile, and publish; what cells show is for the steward."""
-    check_scheduled_version(plan, utc_now())
     with (
         ended_before_the_flow() as submitted,  # after the worker, which lets any caller go
         worker() as process,

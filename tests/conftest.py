@@ -57,6 +57,7 @@ for _name in ("HOME", "LEDGER_URL", "ARCHIVE_URL", "WITNESS_URL"):
 # the other in one worker, from the beginning, while the other workers compute.
 WAITING = (
     "test_server",
+    "test_approved_runs",
     "test_14_",
     "test_16_",
     "test_shared_server",

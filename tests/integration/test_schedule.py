@@ -195,6 +195,13 @@ def test_deployment_publishes_the_last_period_of_each_run(tmp_path: Path) -> Non
         deployments(context, [monthly(tmp_path, period="2026-11")], "0 6 2 * *", "UTC")
 
 
+def test_run_that_was_approved_waits_for_others(tmp_path: Path) -> None:
+    path = write_request(tmp_path, request={"version": "%G-W%V"}, approval="required")
+    (deployment, *_) = deployments(Context.default(), [read_registered(path)], "0 6 2 * *", "UTC")
+    assert deployment.concurrency_options is not None
+    assert deployment.concurrency_options.collision_strategy == "ENQUEUE"
+
+
 def test_deployment_publishes_the_steps_of_a_series(tmp_path: Path) -> None:
     facts = {"version": "{period}", "cumulative": {"every": "week", "lag": 7}}
     dates: dict[str, Any] = {"neighbours": "add-remove", "period": {"column": "visited"}}
