@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.common.kept_results import kept
 from gramercy.estimators.accuracy.clipped_accuracy import (
     ClippedAccuracy,
     Traceless,
@@ -115,6 +116,7 @@ class Caveat:
         }
 
 
+@kept
 def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     """The caveats of a release: those of its columns in their order, then those of the release.
 

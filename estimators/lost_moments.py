@@ -23,6 +23,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.kept_results import kept
 from gramercy.common.metric import congruence
 from gramercy.estimators.clipped_moments import Z95, ClippedMoments, LostMoments
 from gramercy.estimators.column_tails import ColumnTails
@@ -324,6 +325,7 @@ def _unlike(rest: Array, noise: Array) -> tuple[Array, Array]:
     return (vectors * sizes) @ vectors.T, vectors @ vectors.T
 
 
+@kept
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     """Moments about the means of a release that publishes what clipping took away; else None.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.common.kept_results import kept
 from gramercy.estimators.clipped_moments import ClippedMoments
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
@@ -35,6 +36,7 @@ class Correlations:
     corrected: bool = False  # Whether they are corrected for published shares of missing cells
 
 
+@kept
 def correlations(bundle: ReleaseBundle) -> Correlations:
     """Correlations as released, about the means if the matrix has an intercept.
 
