@@ -53,6 +53,7 @@ class DependenceEstimator(Estimator):
     """An estimator of dependences between columns, about the means if there is an intercept."""
 
     conditional: ClassVar[bool] = True  # whether an edge is given all other columns
+    redrawn: ClassVar[bool] = True
 
     @property
     def source(self) -> Source:

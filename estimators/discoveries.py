@@ -12,7 +12,7 @@ is at most `rate` (Benjamini and Yekutieli 2005).
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -55,6 +55,8 @@ class Discoveries(Estimator):
     the levels of a column the first known one is the reference, which has no edges. A correlation
     can be tested even if the variances of its columns are unknown.
     """
+
+    redrawn: ClassVar[bool] = True
 
     name: Literal["discoveries"] = "discoveries"
     of: Literal["correlation", "partial-correlation"] = "partial-correlation"

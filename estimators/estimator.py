@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,8 @@ class Estimate:
 
 class Estimator(EstimatorSpec, ABC):
     """An estimator; its fields are its settings."""
+
+    redrawn: ClassVar[bool] = False  # whether its graph is published with its stability
 
     @abstractmethod
     def fit(self, evidence: Evidence) -> Estimate:

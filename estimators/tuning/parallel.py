@@ -37,19 +37,20 @@ def parallel_map(
 
     `long`: whether an item is known to take seconds.
 
-    The first item is done in this process. If its time shows that the others would take long, they
-    are shared among processes, one for each core. Long items are shared from the first. The results
-    are equal to the last digit in all cases: each process uses one BLAS thread, and `function`
-    draws no random numbers.
+    The first two items are done in this process: the first may load compiled code. If the time of
+    the second shows that the others would take long, they are shared among processes, one for each
+    core. Long items are shared from the first. The results are equal to the last digit in all
+    cases: each process uses one BLAS thread, and `function` draws no random numbers.
     """
     waiting = list(items)
     report = _callback.get() or (lambda done, of: None)
     single_threaded = partial(_single_threaded, function)
     results = list[_Result]()
     began = time.monotonic()
-    for item in waiting[: 0 if long else 1]:
+    for item in waiting[: 0 if long else 2]:
+        began = time.monotonic()
         results.append(single_threaded(item))
-        report(1, len(waiting))
+        report(len(results), len(waiting))
     others = waiting[len(results) :]
     several = len(others) > 1 and (long or (time.monotonic() - began) * len(others) > _SECONDS)
     for result in _map(single_threaded, others, in_processes=several):

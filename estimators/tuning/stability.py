@@ -10,7 +10,7 @@ not have; the bootstrap replaces that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Literal, get_args
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.metric import congruence
-from gramercy.estimators.estimator import Estimator
+from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.noise.draws import (
     draw_noise,
     stream,
@@ -35,6 +35,7 @@ from gramercy.estimators.tuning.penalty_rule import (
     edge_counts,
     edge_mask,
 )
+from gramercy.estimators.uncertainty.moment_errors import has_intercept
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 
@@ -42,7 +43,7 @@ Array = NDArray[np.float64]
 
 DRAWS = 20
 THRESHOLD = 0.05
-_FEW_DRAWS, _FEW_DRAWS_ABOVE = 8, 300  # columns: a draw takes about a second
+_FEW_DRAWS, FEW_DRAWS_ABOVE = 8, 300  # columns: a draw takes about a second
 # Draws, and factor of the threshold, for early stopping: above so many columns, the mean over pairs
 # is precise from two draws.
 _FIRST_DRAWS, _EARLY_FACTOR = 5, 3.0
@@ -119,7 +120,7 @@ def _counts(evidence: Evidence, path: Path, grid: Array, raw: list[Array]) -> Ar
     p = len(raw[0])
     counts = np.zeros((len(grid), p, p))
     graphs_of = partial(_graphs, evidence, path, grid)
-    for graphs in parallel_map(graphs_of, raw, long=p > _FEW_DRAWS_ABOVE):
+    for graphs in parallel_map(graphs_of, raw, long=p > FEW_DRAWS_ABOVE):
         counts += np.unpackbits(graphs, axis=2, count=p)
     return counts
 
@@ -172,7 +173,7 @@ def stars(
     penalty, where each is unstable, and are stable at slightly smaller penalties.
     """
     if draws is None:
-        draws = DRAWS if len(truth) <= _FEW_DRAWS_ABOVE else _FEW_DRAWS
+        draws = DRAWS if len(truth) <= FEW_DRAWS_ABOVE else _FEW_DRAWS
     stability = bootstrap(evidence, truth, path, grid, draws, threshold)
     scores = np.where(stability.sparse, stability.instability, np.inf)
     stable = stability.stable(threshold)
@@ -184,6 +185,26 @@ def stars(
 
 
 Rule = Literal["ebic", "cross-validation", "first-drop", "stability"]
+
+
+_MOST_COLUMNS = 64  # redraws of wider releases would take more than a few seconds
+
+
+def with_stability(evidence: Evidence, estimator: Estimator, estimate: Estimate) -> Estimate:
+    """The estimate with the share of redraws in which each pair is an edge, if it is known.
+
+    It is the matrix ``stability``, which a rule may have computed before. Unknown are the graphs of
+    releases with more than 64 columns, and of estimates that are not of one sparse graph.
+    """
+    edges, p = estimate.edges, len(evidence.raw)
+    is_known = "stability" in estimate.matrices or edges is None or not estimator.redrawn
+    if is_known or edges is None or p > _MOST_COLUMNS:
+        return estimate
+    q = p - int(has_intercept(evidence))
+    if np.count_nonzero(edges) == q * (q - 1):  # every pair is an edge in all redraws
+        return estimate
+    stability = edge_frequencies(evidence, estimator, estimate.tuning)
+    return replace(estimate, matrices={**estimate.matrices, "stability": stability})
 
 
 def edge_frequencies(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gramercy import estimators
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.pictures import graph
-from gramercy.estimators.tuning.stability import edge_frequencies
+from gramercy.estimators.tuning.stability import FEW_DRAWS_ABOVE
 from gramercy.reports.correlations import correlations
 from gramercy.schemas.column import INTERCEPT
 
@@ -24,7 +24,6 @@ Array = NDArray[np.float64]
 _MOST_LINES = 25  # lines and columns of a table that the page shows; the files have all
 _SECONDARY = {"laws", "means", "precision", "tuning"}  # tables that the page shows collapsed
 _QUANTITY = {"precision": "partial correlation", "covariance": "correlation"}
-_MOST_COLUMNS = 64  # redraws of wider releases would take more than a few seconds
 _STABLE = 0.8  # share of the redraws in which a stable edge recurs
 
 
@@ -43,8 +42,8 @@ class EstimateSummary:
     edges: int  # Number of edges
     # (row, column, weight, stability), strongest first
     strongest: list[tuple[str, str, float, float | None]]
-    # Share of redraws of the release in which each pair is an edge, shape (p, p); None if not
-    # computed
+    # Share of redraws of the release in which each pair is an edge, shape (p, p); None if the
+    # estimate does not have it
     stability: Array | None
     names: Sequence[str]  # The p columns, without the intercept
     tables: Sequence[Mapping[str, Any]]  # The first lines of its tables, secondary ones last
@@ -75,13 +74,13 @@ class EstimateSummary:
 
     @classmethod
     def of(
-        cls,
-        bundle: EstimateBundle,
-        stability: Array | None = None,
-        meaningless: NDArray[np.bool_] | None = None,
+        cls, bundle: EstimateBundle, meaningless: NDArray[np.bool_] | None = None
     ) -> EstimateSummary:
-        """Summarise a sealed estimate, with its `edge_stability` and the `meaningless_pairs`."""
+        """Summarise a sealed estimate; edges of `meaningless_pairs` are not listed."""
         facts, names = bundle.manifest, bundle.manifest.names
+        stability = None
+        if len(names) <= FEW_DRAWS_ABOVE:  # of wider releases, a rule drew fewer than the page says
+            stability = bundle.matrices.get("stability")
         weights, strongest, edges, unlisted = None, [], 0, 0
         if bundle.edges is not None:
             first = int(names[0] == INTERCEPT)
@@ -153,23 +152,6 @@ def with_figure(summary: EstimateSummary) -> dict[str, Any]:
         "picture": picture,
         "pairs": p * (p - 1) // 2,
     }
-
-
-def edge_stability(release: ReleaseBundle, estimate: EstimateBundle) -> Array | None:
-    """Share of redraws of the release in which each pair is an edge; shape (p, p).
-
-    None if the estimate has no edges or all edges, or if there are too many columns to redraw in a
-    few seconds.
-    """
-    facts, p = estimate.manifest, len(estimate.manifest.names)
-    if estimate.edges is None or p > _MOST_COLUMNS:
-        return None
-    first = int(facts.names[0] == INTERCEPT)
-    q = p - first
-    if np.count_nonzero(estimate.edges[first:, first:]) == q * (q - 1):
-        return None
-    estimator = estimators.registry[facts.estimator["name"]].model_validate(facts.estimator)
-    return edge_frequencies(release.evidence, estimator, facts.tuning)
 
 
 def meaningless_pairs(release: ReleaseBundle) -> NDArray[np.bool_]:

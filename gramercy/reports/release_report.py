@@ -27,7 +27,6 @@ from gramercy.reports.correlations import correlations, effective_rows, largest_
 from gramercy.reports.directions import directions
 from gramercy.reports.estimate_summary import (
     EstimateSummary,
-    edge_stability,
     meaningless_pairs,
     with_figure,
 )
@@ -179,7 +178,7 @@ def _entries(reported: ReportedRelease) -> dict[str, Any]:
 def _dependences(reported: ReportedRelease) -> dict[str, Any] | None:
     rows = [reported.release.rows_of(each.group) for each in reported.estimates]
     summaries = [
-        EstimateSummary.of(each, edge_stability(of_group, each), meaningless_pairs(of_group))
+        EstimateSummary.of(each, meaningless_pairs(of_group))
         for each, of_group in zip(reported.estimates, rows, strict=True)
         if part_of(each) not in parts
     ]

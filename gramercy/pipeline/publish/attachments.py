@@ -32,6 +32,7 @@ from gramercy.common.extras import publishing
 from gramercy.common.process_lock import file_lock
 from gramercy.estimators import Estimate, Estimator, registry
 from gramercy.estimators.tuning.parallel import reporting_progress
+from gramercy.estimators.tuning.stability import with_stability
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import (
     check_estimable,
@@ -45,7 +46,7 @@ from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReportManifest, WithdrawalManifest
 from gramercy.schemas.model import digest, parse
 
-_DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
+DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
 
 
 def report(context: Context, dataset: str, release: str, estimates: Sequence[str]) -> str:
@@ -99,7 +100,7 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
         release_sha256=release.sha256,
         estimates={each.manifest.estimate: each.sha256 for each in estimates},
         privacy="post-processing of the release; no further privacy cost",
-        software=software_versions(*_DRAWING),
+        software=software_versions(*DRAWING),
     )
 
 
@@ -215,7 +216,11 @@ def make_estimate(
 
 
 def fit(
-    bundle: ReleaseBundle, estimator: Estimator, others: Sequence[ReleaseBundle] = ()
+    bundle: ReleaseBundle,
+    estimator: Estimator,
+    others: Sequence[ReleaseBundle] = (),
+    *,
+    stability: bool = True,
 ) -> tuple[EstimateManifest, Estimate]:
     """Compute an estimate and its manifest.
 
@@ -223,18 +228,23 @@ def fit(
     ----------
     others
         The other releases that the estimator needs, in the order of `Estimator.other_releases`.
+    stability
+        Whether the stability of its edges is computed as well; see `with_stability`.
     """
     facts = bundle.manifest
     check_estimable(facts)
     of_group = [each.rows_of(estimator.group) for each in (bundle, *others)]
     releases = [each.release_evidence for each in of_group]
-    result = estimator.fit(estimator.evidence_of(releases))
+    evidence = estimator.evidence_of(releases)
+    result = estimator.fit(evidence)
     if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
         raise families.ESTIMATE(
             "{estimator}: these settings give no finite matrix.",
             "Use a larger penalty.",
             estimator=estimator.name,
         )
+    if stability:
+        result = with_stability(evidence, estimator, result)
     manifest = EstimateManifest(
         format=FORMAT,
         kind=result.kind,

@@ -18,6 +18,7 @@ from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
+from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.mechanisms import mechanism, registry
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT, squared_sensitivity
 from gramercy.pipeline.context import Context
@@ -25,7 +26,7 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.reports.estimate_summary import EstimateSummary, edge_stability
+from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER
 from gramercy.schemas.problem import Family
@@ -424,8 +425,9 @@ def test_estimates_of_a_group_are_sealed_verified_and_reported(tmp_path: Path) -
     assert np.abs(of_group.matrices["precision"] - of_all.matrices["precision"]).max() > 0.1
 
     # Edges are redrawn with the rows and the noise of the group.
-    drawn = edge_stability(bundle.rows_of("A"), of_group)
-    rate = round(100 * EstimateSummary.of(of_group, drawn).new_edge_rate, 1)
+    drawn = edge_frequencies(bundle.rows_of("A").evidence, specs[0], of_group.manifest.tuning)
+    np.testing.assert_array_equal(of_group.matrices["stability"], drawn)
+    rate = round(100 * EstimateSummary.of(of_group).new_edge_rate, 1)
     page = make_report(context, "toy", release, [each.manifest.estimate for each in made]).page
     _, _, part = page.partition("<h3>graphical-lasso: group A, penalty 0.003</h3>")
     assert f"one in {rate} %" in part.partition("<h3>")[0]

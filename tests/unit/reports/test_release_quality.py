@@ -21,7 +21,7 @@ from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.reports.correlations import correlations, effective_rows
-from gramercy.reports.estimate_summary import EstimateSummary, edge_stability, meaningless_pairs
+from gramercy.reports.estimate_summary import EstimateSummary, meaningless_pairs
 from gramercy.reports.release_report import release_page
 from gramercy.schemas.column import INTERCEPT
 from tests.support.chain_graphs import chain_evidence
@@ -97,10 +97,9 @@ def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None
     )
     page = release_page(release, [sparse, dense])
     assert "Effective number of rows" in page
-    assert edge_stability(release, dense) is None
-    stability = edge_stability(release, sparse)
-    assert stability is not None
-    summary = EstimateSummary.of(sparse, stability)
+    assert "stability" not in dense.matrices
+    assert sparse.manifest.matrices == ("precision", "stability")
+    summary = EstimateSummary.of(sparse)
     assert 0 <= summary.stable_edges <= summary.edges == 2
     counts = re.search(r"(\d+) of the (\d+) edges recur", page)
     assert counts
