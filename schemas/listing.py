@@ -149,6 +149,7 @@ class ListingEntry(Model):
     estimates: Annotated[dict[Label, Digest], Field(default_factory=dict)]
     reports: Annotated[dict[Label, Digest], Field(default_factory=dict)]
     page: Digest | None = None  # its page in the catalogue; null until it is written
+    made_from: Digest | None = None  # digest of all that the page depends on
 
 
 class ReleaseTable(Model):
@@ -180,6 +181,7 @@ class DatasetListing(Model):
     releases: Annotated[int, Field(strict=True, ge=1)]  # number of its releases
     newest: ReleaseTable  # the newest of them
     superseded: tuple[Digest, ...] = ()  # parts of the root before, kept until the next is written
+    made_from: Digest | None = None  # digest of all that its page depends on; null if that is more
 
 
 class ListingRoot(Model):

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from gramercy.archive.store.layout import PAGE_BYTES
 from gramercy.pipeline.context import Context
 from gramercy.reports.rendering import Links, no_links
 from gramercy.schemas.errors import GramercyError
-
-_PAGE_BYTES = 1 << 26  # larger pages are not linked
 
 
 def archive_links(
@@ -41,7 +40,7 @@ def archive_links(
             found = exists(name)
         else:
             with suppress(GramercyError):  # not a regular file, or the archive cannot be read
-                found = context.archive.read_file(name, _PAGE_BYTES) is not None
+                found = context.archive.read_file(name, PAGE_BYTES) is not None
         return f"{root}/{urllib.parse.quote(name)}" if found else ""
 
     return link

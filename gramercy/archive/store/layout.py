@@ -20,6 +20,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 STAGING = ".staging"
 ANCHORS = ".ledger"
 INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
+PAGE_BYTES = 1 << 26  # no page is larger
 LISTING_FILE = "listing.json"
 CATALOGUE_LOCK = "catalogue.pages"  # of the listing and the pages; no data set can have this name
 ARCHIVE_FILES = frozenset({LISTING_FILE, STAGING, ANCHORS})  # every archive has one of them

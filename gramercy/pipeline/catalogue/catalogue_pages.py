@@ -1,8 +1,12 @@
 """Write the listing and the pages of the catalogue, from the archive's bundles and the ledger.
 
-Publishing updates the entries of one data set; ``gramercy site`` writes all of them again. An entry
-is never removed and the digest of a bundle in it never changes: a bundle that was lost or replaced
-afterwards no longer agrees with the listing, as readers are then warned.
+Publishing updates the entries of one data set; ``gramercy site`` makes all of them again, and
+writes the pages that are not as they should be. The listing has the digest of every page, and of
+what it was made from: the digests of the bundles, what the ledger says, and the program. A page is
+left as it is only if both are the same, and no file of its bundles was changed.
+
+An entry is never removed and the digest of a bundle in it never changes: a bundle that was lost or
+replaced afterwards no longer agrees with the listing, as readers are then warned.
 
 The root is written last, after the pages and the parts that it names. If that is interrupted, the
 root before does not name what is new, until the listing and the pages are written again.
@@ -12,11 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from gramercy import mechanisms
 from gramercy.archive.bundles.bundle_kinds import (
@@ -28,12 +34,18 @@ from gramercy.archive.bundles.bundle_kinds import (
     read_estimate,
     read_release,
     read_report,
+    software_versions,
     try_describe,
 )
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
 from gramercy.archive.bundles.steps import window
-from gramercy.archive.listing.contents import ListedRelease, newest_of_periods, newest_step
+from gramercy.archive.listing.contents import (
+    ListedRelease,
+    bundle_digests,
+    newest_of_periods,
+    newest_step,
+)
 from gramercy.archive.listing.signed_listing import (
     NEWEST,
     PartMissingError,
@@ -43,12 +55,14 @@ from gramercy.archive.listing.signed_listing import (
     write_dataset,
     write_root,
 )
-from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
+from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, check, content, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import (
     CATALOGUE_LOCK,
     GLOSSARY,
     INDEX,
+    PAGE_BYTES,
+    bundle_path,
     in_release_order,
     is_page,
     older_page,
@@ -56,6 +70,7 @@ from gramercy.archive.store.layout import (
     release_page,
 )
 from gramercy.common.process_lock import HeldLock, file_lock
+from gramercy.common.software import source_digest
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
@@ -72,12 +87,19 @@ from gramercy.ledger.timelines import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
+from gramercy.pipeline.publish.attachments import DRAWING
 from gramercy.pipeline.publish.internal_record import page_path, refresh_page
 from gramercy.reports import catalogue_page
 from gramercy.reports.catalogue_page import BudgetState, DatasetEntry, DatasetPage
 from gramercy.reports.period_series import PeriodSeries, StepSeries
 from gramercy.reports.release_comparison import ReleaseComparison, compare_releases
-from gramercy.schemas.errors import BundleError, GramercyError, Invalid, RequestError
+from gramercy.schemas.errors import (
+    ArchiveError,
+    BundleError,
+    GramercyError,
+    Invalid,
+    RequestError,
+)
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.ledger_history import Anchor, Timeline
 from gramercy.schemas.listing import (
@@ -89,6 +111,7 @@ from gramercy.schemas.listing import (
     Withdrawal,
 )
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReportManifest
+from gramercy.schemas.model import digest
 
 _MOST_COMPARED = 20  # earlier releases, in search of one that is comparable with the newest
 
@@ -105,6 +128,8 @@ def write_site(
 ) -> int:
     """Write the pages of a release and those that list it, or all pages; and then the listing.
 
+    Returns the number of releases whose pages are as they should be, of those that were looked at.
+
     With the page of a release go those of other releases of its data set that were published or
     estimated from since the last listing, so that several releases need one call. Without a valid
     listing, all pages are written.
@@ -120,7 +145,7 @@ def write_site(
         if not update.before.datasets:
             only = None  # no listing says which pages there are: write all of them
         known = {} if only is None else update.before.pages
-        pages = _Pages(archive, ledger, on_release, known)
+        pages = _Pages(archive, ledger, on_release, known, update.before)
         changed = {}
         for dataset, entries in update.entries.items():
             if only is None or only[0] == dataset:
@@ -137,13 +162,13 @@ def write_site(
         for name in archive.other_files() if only is None else known:
             if is_page(name) and name not in listed:
                 archive.remove_file(name)
-        write_listing(archive, update, pages.digests)  # last: it names the pages
+        write_listing(archive, update, pages.digests, pages.made_from)  # last: it names the pages
     for name in pages.written:
         dataset, _, release = name.partition("/")
         page = page_path(context.home, dataset, release)
         links = archive_links(context, page, exists=lambda name: True)  # just written
         refresh_page(context.home, dataset, release, links)
-    return len(pages.written)
+    return len(pages.written) + pages.kept
 
 
 @dataclass
@@ -157,8 +182,17 @@ class _Pages:
     ledger: Ledger | None
     on_release: OnRelease
     known: Mapping[str, str]
+    before: ListingRoot
     digests: dict[str, str] = field(default_factory=dict)
+    # digests of what pages of releases and data sets were made from, by their names; None if they
+    # are to be made again in any case
+    made_from: dict[str, str | None] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    kept: int = 0  # number of releases whose pages were looked at, and left as they are
+    # digest of the program that writes the pages, with the packages that draw their figures
+    program: str = field(
+        default_factory=lambda: digest([source_digest(), software_versions(*DRAWING)])
+    )
 
     def write_dataset(
         self,
@@ -169,25 +203,42 @@ class _Pages:
     ) -> DatasetEntry:
         """Write the pages of a data set, and of its releases; returns its entry.
 
-        `changed`: the ids of the releases whose pages are written; None for all.
+        `changed`: the ids of the releases whose pages are written; None for all that are not as
+        they should be.
         """
-        releases, unreadable = list(map(_listed, entries)), set(damaged)
-        for release in releases:
+        releases, unreadable, sources = list[ListedRelease](), set(damaged), list[str]()
+        for entry in entries:
+            release, file = _listed(entry), release_page(dataset, entry.facts.release)
+            releases.append(release)
+            sources.append(self._source(entry))
             if changed is not None and release.facts.release not in changed:
                 continue
             self.on_release(release.name)
+            if changed is None and self._is_current(entry, sources[-1]):
+                self.digests[file] = str(entry.page)
+                self.kept += 1
+                continue
             try:
                 html = release_html(self.archive, release)
             except BundleError:
                 unreadable.add(release.name)
                 continue
-            self._write(release_page(*release.key), html)
+            self._write(file, html)
+            self.made_from[file] = sources[-1]
             self.written.append(release.name)
         intact = [each for each in releases if each.name not in unreadable]
-        newest = self._description(intact)
         timelines: tuple[Timeline, ...] = ()
         if self.ledger is not None and dataset in self.ledger.datasets():
             timelines = self.ledger.timelines(dataset)
+        listed = DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
+        source = None  # of a series, the page says which steps are late today
+        if all(each.facts.step is None for each in intact):
+            facts = [each.facts() for each in timelines]
+            source = digest([sources, sorted(unreadable), facts])
+        if changed is None and source and self._is_current_dataset(dataset, source):
+            return listed
+        self.made_from[f"{dataset}/{INDEX}"] = source
+        newest = self._description(intact)
         page = DatasetPage(
             dataset,
             intact,
@@ -207,7 +258,40 @@ class _Pages:
                 self.digests[name] = self.known[name]
             else:
                 self._write(name, catalogue_page.older_releases_page(page, number))
-        return DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
+        return listed
+
+    def _source(self, entry: ListingEntry) -> str:
+        """Digest of all that the page of a release depends on."""
+        name = entry.facts.dataset.id, entry.facts.release
+        bundles = {"/".join(each): sums for each, sums in bundle_digests(name, entry).items()}
+        return digest([self.program, _shown_location(self.archive), bundles])
+
+    def _is_current(self, entry: ListingEntry, source: str) -> bool:
+        """Whether the page of a release is as it was written, and would be written again."""
+        if entry.page is None or entry.made_from != source:
+            return False
+        page = release_page(entry.facts.dataset.id, entry.facts.release)
+        return self._has(page, entry.page) and _is_intact(self.archive, entry)
+
+    def _is_current_dataset(self, dataset: str, source: str) -> bool:
+        """The same of the pages of a data set, which are then listed as they are."""
+        listing = self.before.datasets.get(dataset)
+        own = {
+            name: each for name, each in self.before.pages.items() if name.startswith(f"{dataset}/")
+        }
+        if not own or listing is None or listing.made_from != source:
+            return False
+        if not all(self._has(name, each) for name, each in own.items()):
+            return False
+        self.digests |= own
+        return True
+
+    def _has(self, page: str, expected: str) -> bool:
+        """Whether a page of the archive is the one with this digest."""
+        with suppress(BundleError, ArchiveError):  # a link, or a file that cannot be read
+            content = self.archive.read_file(page, PAGE_BYTES)
+            return content is not None and hashlib.sha256(content).hexdigest() == expected
+        return False
 
     def write_index(self, update: ListingUpdate, changed: Mapping[str, DatasetEntry]) -> None:
         """Write the list of data sets and the glossary; entries not given are of the listing.
@@ -228,9 +312,9 @@ class _Pages:
             self._write(name, html)
         described = [each.description() for each in mechanisms.registry.values()]
         self._write(GLOSSARY, catalogue_page.glossary_page(described))
-        for name, digest in self.known.items():
+        for name, known in self.known.items():
             if "/" in name and name.split("/")[0] not in changed:
-                self.digests[name] = digest
+                self.digests[name] = known
 
     def _write(self, name: str, html: str) -> None:
         self.digests[name] = self.archive.write_page(name, html)
@@ -274,6 +358,17 @@ class _Pages:
         return None
 
 
+def _is_intact(archive: Archive, entry: ListingEntry) -> bool:
+    """Whether all bundles of a release are those that were listed, and no file was changed."""
+    name = entry.facts.dataset.id, entry.facts.release
+    places = {
+        bundle_path(archive.root, *path): sums for path, sums in bundle_digests(name, entry).items()
+    }
+    with suppress(BundleError):
+        return all(archive.contains(each) and check(each) == sums for each, sums in places.items())
+    return False
+
+
 def _listed(entry: ListingEntry) -> ListedRelease:
     return ListedRelease(entry.facts, entry.withdrawn.reason if entry.withdrawn else None)
 
@@ -301,8 +396,14 @@ def release_html(archive: Archive, listed: ListedRelease) -> str:
             facts = read_report(archive.report(dataset, name, report)).manifest
             if facts.release_sha256 == bundle.sha256:
                 reports[f"reports/{report}/{PAGE}"] = len(facts.estimates)
-    location = archive.location if "://" in archive.location else "path/to/archive"
-    return catalogue_page.release_page(bundle, listed, estimates, reports, downloads, location)
+    return catalogue_page.release_page(
+        bundle, listed, estimates, reports, downloads, _shown_location(archive)
+    )
+
+
+def _shown_location(archive: Archive) -> str:
+    """Where an archive is, on public pages."""
+    return archive.location if "://" in archive.location else "path/to/archive"
 
 
 _DESCRIPTIONS = {
@@ -496,34 +597,44 @@ def read_entries(
     return ListingUpdate(before, head, entries, tuple(damaged), frozenset(other))
 
 
-def write_listing(archive: Archive, update: ListingUpdate, pages: Mapping[str, str]) -> None:
+def write_listing(
+    archive: Archive,
+    update: ListingUpdate,
+    pages: Mapping[str, str],
+    made_from: Mapping[str, str | None] = MappingProxyType({}),
+) -> None:
     """Write the parts and then the root; the caller holds the `catalogue_lock`.
 
     Parameters
     ----------
     pages
         The digests of all pages, by their names; of releases, only of those that were written.
+    made_from
+        Digests of what pages of releases and of data sets were made from, of those that were
+        written.
     """
     listings: dict[str, DatasetListing] = dict(update.before.datasets)
     for dataset, entries in update.entries.items():
-        listed = [
-            each.model_copy(
-                update={"page": pages.get(release_page(dataset, each.facts.release), each.page)}
-            )
-            for each in entries
-        ]
+        listed = []
+        for each in entries:
+            page = release_page(dataset, each.facts.release)
+            known = {"page": pages.get(page, each.page)}
+            known["made_from"] = made_from.get(page, each.made_from)
+            listed.append(each.model_copy(update=known))
         if listed:
             before = update.before.datasets.get(dataset)
-            listings[dataset] = write_dataset(archive, dataset, listed, before)
+            written = write_dataset(archive, dataset, listed, before)
+            source = made_from.get(f"{dataset}/{INDEX}", before.made_from if before else None)
+            listings[dataset] = written.model_copy(update={"made_from": source})
     others = {name: digest for name, digest in pages.items() if name.count("/") < _RELEASE_PAGE}
     root = ListingRoot(format=LISTING_FORMAT, ledger=update.ledger, datasets=listings, pages=others)
     write_root(archive, root)
     # Parts that this root supersedes stay for readers of the last one.
     for dataset in update.entries:
         before = update.before.datasets.get(dataset)
-        for digest in before.superseded if before else ():
-            if digest not in root.datasets[dataset].parts:
-                archive.remove_file(part_name(dataset, digest))
+        for part in before.superseded if before else ():
+            if part not in root.datasets[dataset].parts:
+                archive.remove_file(part_name(dataset, part))
 
 
 class _Entries:
@@ -599,6 +710,7 @@ class _Entries:
             estimates=known.estimates if known else {},
             reports=known.reports if known else {},
             page=known.page if known else None,
+            made_from=known.made_from if known else None,
         )
 
     def _digest(
@@ -624,9 +736,9 @@ def _entries(
 ) -> dict[str, ListingEntry]:
     """The entries of a data set so far; those of a damaged part are made again."""
     known: dict[str, ListingEntry] = {}
-    for digest in listing.parts if listing else ():
+    for part in listing.parts if listing else ():
         with suppress(BundleError, PartMissingError):
-            known |= {each.facts.release: each for each in read_part(archive, dataset, digest)}
+            known |= {each.facts.release: each for each in read_part(archive, dataset, part)}
     return known
 
 

@@ -24,7 +24,13 @@ from gramercy.archive.listing.signed_listing import PartMissingError, load_part,
 from gramercy.archive.seal.bundle import SUMS, check, file_digest, signer
 from gramercy.archive.seal.signing import key_id
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.layout import CATALOGUE_LOCK, LISTING_FILE, is_page, release_page
+from gramercy.archive.store.layout import (
+    CATALOGUE_LOCK,
+    LISTING_FILE,
+    PAGE_BYTES,
+    is_page,
+    release_page,
+)
 from gramercy.common.extras import INSTALL_PUBLISH
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -286,7 +292,6 @@ def readable_ledger(context: Context) -> tuple[Ledger | None, str]:
 
 
 _ATTEMPTS = 3
-_PAGE_BYTES = 1 << 26  # no page is larger
 
 Name = tuple[str, str]
 
@@ -448,7 +453,7 @@ def _differing_pages(
 def _page_digest(archive: Archive, name: str) -> str | None:
     """The digest of a page; None if there is no such file, empty if it cannot be a page."""
     try:
-        content = archive.read_file(name, _PAGE_BYTES)
+        content = archive.read_file(name, PAGE_BYTES)
     except BundleError:  # not a regular file
         return ""
     except ArchiveError as error:

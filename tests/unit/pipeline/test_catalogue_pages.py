@@ -30,6 +30,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.attachments import make_estimate, withdraw
 from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.reports import catalogue_page
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from tests.support.archives import unknown_files
@@ -255,6 +256,51 @@ def test_changed_page_is_found_and_written_again(
     assert run_command("audit", capsys=capsys)[0] == 0
     (root / "other.html").write_text("")
     assert unknown_files(archive) == ["other.html"]
+
+
+@pytest.mark.slow
+def test_site_makes_only_pages_that_are_not_as_they_should_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    kind_of = {"release_page": "release", "dataset_page": "data set"}
+    for name, kind in kind_of.items():
+        drawn = getattr(catalogue_page, name)
+        monkeypatch.setattr(
+            f"gramercy.reports.catalogue_page.{name}",
+            lambda *args, drawn=drawn, kind=kind: made.append(kind) or drawn(*args),
+        )
+
+    def site() -> list[str]:
+        made.clear()
+        write_site(Context.default())
+        assert make_audit(Context.default()).discrepancies == []
+        return sorted(made)
+
+    root, little = Home.default().archive, {"mechanism": LITTLE}
+    for version in ("v1", "v2"):
+        done = run_release(write_request(tmp_path, request=little | {"version": version}))
+        write_site(Context.default(), ("toy", done))
+    run_release(write_request(tmp_path, id="ward"))
+    assert site() == ["data set", "release"]
+    assert site() == []
+    pages = [root / "toy/v1-r1/index.html", root / "toy/index.html", root / "index.html"]
+    before = [page.read_bytes() for page in pages]
+    for page, expected in zip(pages, (["release"], ["data set"], []), strict=True):
+        page.write_bytes(page.read_bytes().replace(b"toy", b"coy"))
+        assert site() == expected
+    pages[0].unlink()
+    assert site() == ["release"]
+    assert [page.read_bytes() for page in pages] == before
+    make_estimate(Context.default(), "toy", "v1-r1", Ridge())
+    assert site() == ["data set", "release"]
+    withdraw(Context.default(), "toy", "v2-r1", "wrong")
+    assert site() == ["data set", "release"]
+    # Another program may write other pages.
+    monkeypatch.setattr(
+        "gramercy.pipeline.catalogue.catalogue_pages.source_digest", lambda: "0" * 64
+    )
+    assert site() == ["data set"] * 2 + ["release"] * 3
 
 
 def test_withdrawal_is_shown_on_all_pages(
