@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +13,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from gramercy.common.notation import significant
 from gramercy.common.plotting import ACCENT, FAINT, INK, WARM, figure
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.spectrum import Spectrum
@@ -105,31 +108,104 @@ def noise_by_direction(found: Directions) -> Markup:
     return drawing.svg
 
 
-def eigenvalues(spectrum: Spectrum, repair: str) -> Markup:
-    """Eigenvalues as released, after repair, and of pure noise."""
-    from matplotlib.ticker import MaxNLocator
+_WIDE, _HIGH, _LEFT, _TOP, _BELOW = 460, 230, 52, 26, 38  # of the eigenvalues, and their margins
+_MANY_RANKS, _MOST_TICKS = 100, 8
 
-    rank = np.arange(1, spectrum.released.size + 1)
-    title = "Eigenvalues of the released matrix and of pure noise."
-    with figure("spectrum", title, 6.4, 3.2) as drawing:
-        axes = drawing.axes
-        axes.axhspan(spectrum.lower, spectrum.upper, color=FAINT, alpha=0.15, linewidth=0)
-        axes.plot(rank, spectrum.noise, color=FAINT, linewidth=1.2, label="pure noise")
-        style: Any = {"markersize": 4 if rank.size <= 100 else 2, "linestyle": "none"}
-        axes.plot(rank, spectrum.repaired, "o", color=ACCENT, label=repair, **style)
-        hollow: Any = {"markerfacecolor": "none", "markeredgecolor": WARM, "color": WARM}
-        axes.plot(rank, spectrum.released, "o", label="as released", **style, **hollow)
-        axes.axhline(0, color=FAINT, linewidth=0.6)
-        axes.set(xlabel="rank", ylabel="eigenvalue")
-        # A linear scale would hide small eigenvalues behind a dominant one.
-        reach = max(spectrum.upper, -spectrum.lower)
-        axes.set_yscale("symlog", linthresh=max(reach, 1e-300))
-        largest = float(spectrum.released.max(initial=spectrum.upper))
-        decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * reach < d <= largest]
-        axes.minorticks_off()
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_yticks([spectrum.lower, 0.0, spectrum.upper, *decades])
-        axes.set_ylim(1.3 * min(float(spectrum.released[-1]), spectrum.lower), 1.3 * largest)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("-", "−"))
-        axes.legend(frameon=False)
-    return drawing.svg
+
+def eigenvalues(spectrum: Spectrum, repair: str) -> Markup:
+    """Eigenvalues as released, after repair, and of pure noise; drawn by hand, for every release.
+
+    The scale is linear within the noise and logarithmic outside: a linear one would hide small
+    eigenvalues behind a dominant one.
+    """
+    released, p = spectrum.released, spectrum.released.size
+    reach = max(spectrum.upper, -spectrum.lower)
+    largest = float(released.max(initial=spectrum.upper))
+    unit = reach or 1e-6 * largest or 1.0
+
+    def symlog(values: Array) -> Array:
+        size = np.abs(values) / unit
+        scaled: Array = np.sign(values) * np.where(
+            size > 1, 1 + np.log10(np.maximum(size, 1)), size
+        )
+        return scaled
+
+    smallest = float(released.min(initial=spectrum.lower))
+    ends = symlog(1.3 * np.array([smallest, largest]))
+    bottom, across, radius = _HIGH - _BELOW, _WIDE - _LEFT - 8, 2.4 if p <= _MANY_RANKS else 1.2
+
+    def y(values: Array) -> list[float]:
+        share = (symlog(values) - ends[0]) / (ends[1] - ends[0] or 1.0)
+        return [round(bottom - (bottom - _TOP) * each, 1) for each in share.tolist()]
+
+    def x(ranks: Array) -> list[float]:
+        return [round(_LEFT + across * (each - 0.5) / p, 1) for each in ranks.tolist()]
+
+    rank = np.arange(1.0, p + 1)
+    decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * unit < d <= largest]
+    levels = np.array([spectrum.lower, 0.0, spectrum.upper, *decades])
+    step = next(k for k in _integer_steps() if p / k <= _MOST_TICKS)
+    ticks = np.arange(step, p + 1, step, dtype=float)
+    circle = f"a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0"
+
+    def places(values: Array) -> Iterator[tuple[float, float]]:
+        return zip(x(rank), y(values), strict=True)
+
+    def circles(values: Array) -> str:
+        return "".join(f"M{at - radius:.1f} {height}{circle}" for at, height in places(values))
+
+    hollow, filled = "fill: none; stroke: var(--warm)", "fill: var(--accent)"
+    line = "fill: none; stroke: var(--faint); stroke-width: {}"
+    upper, zero, lower = y(np.array([spectrum.upper, 0.0, spectrum.lower]))
+    noise = " ".join(
+        f"{at} {height}" for at, height in zip(x(rank), y(spectrum.noise), strict=True)
+    )
+    right, axis = _WIDE - 8, line.format(0.8)
+    legend = [
+        (0, f"M{_LEFT} 11h16", line.format(1.2), "pure noise"),
+        (95, f"M{_LEFT + 103 - radius} 11{circle}", filled, repair),
+        (180, f"M{_LEFT + 188 - radius} 11{circle}", hollow, "as released"),
+    ]
+    shapes = [
+        (f"M{_LEFT} {upper}H{right}V{lower}H{_LEFT}z", "fill: var(--faint); fill-opacity: .15"),
+        (f"M{_LEFT} {zero}H{right}", line.format(0.6)),
+        (f"M{noise}", line.format(1.2)),
+        (circles(spectrum.repaired), filled),
+        (circles(released), hollow),
+        (f"M{_LEFT} {_TOP}V{bottom}H{right}", axis),
+        ("".join(f"M{_LEFT - 3.5} {height}h3.5" for height in y(levels)), axis),
+        ("".join(f"M{at} {bottom}v3.5" for at in x(ticks)), axis),
+        *((path, style) for _, path, style, _ in legend),
+    ]
+    texts = [
+        *(
+            (_LEFT - 6, at + 3, "end", significant(each, 2))
+            for each, at in zip(levels, y(levels), strict=True)
+        ),
+        *(
+            (at, bottom + 13, "middle", f"{each:.0f}")
+            for each, at in zip(ticks, x(ticks), strict=True)
+        ),
+        *((_LEFT + at + 20, 14, "start", words) for at, _, _, words in legend),
+        ((_LEFT + right) / 2, bottom + 27, "middle", "rank"),
+    ]
+    return Markup(
+        '<svg viewBox="0 0 {} {}" role="img" aria-label="{}" style="max-width: 44.8rem"'
+        ' font-size="9" fill="var(--ink)">{}{}'
+        '<text transform="translate(9 {}) rotate(-90)" text-anchor="middle">eigenvalue</text></svg>'
+    ).format(
+        _WIDE,
+        _HIGH,
+        "Eigenvalues of the released matrix and of pure noise.",
+        Markup().join(Markup('<path d="{}" style="{}"/>').format(*each) for each in shapes),
+        Markup().join(
+            Markup('<text x="{}" y="{:.1f}" text-anchor="{}">{}</text>').format(*each)
+            for each in texts
+        ),
+        (_TOP + bottom) / 2,
+    )
+
+
+def _integer_steps() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50 and so on."""
+    return (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
