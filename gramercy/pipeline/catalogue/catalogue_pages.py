@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -82,6 +82,7 @@ from gramercy.estimators.table_comparison import (
     numbers_over_time,
     over_time,
 )
+from gramercy.estimators.tuning.parallel import parallel_map, reporting_progress
 from gramercy.ledger import Ledger
 from gramercy.ledger.timelines import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -146,12 +147,13 @@ def write_site(
             only = None  # no listing says which pages there are: write all of them
         known = {} if only is None else update.before.pages
         pages = _Pages(archive, ledger, on_release, known, update.before)
+        read = {name: x for name, x in update.entries.items() if only is None or only[0] == name}
+        released = None if only is None else {only[1], *update.changed}
+        pages.write_releases([entry for each in read.values() for entry in each], released)
         changed = {}
-        for dataset, entries in update.entries.items():
-            if only is None or only[0] == dataset:
-                damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
-                released = None if only is None else {only[1], *update.changed}
-                changed[dataset] = pages.write_dataset(dataset, entries, damaged, released)
+        for dataset, entries in read.items():
+            damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
+            changed[dataset] = pages.write_dataset(dataset, entries, damaged, released)
         pages.write_index(update, changed)
         listed = set(pages.digests) | {
             release_page(dataset, each.facts.release)
@@ -188,44 +190,56 @@ class _Pages:
     # are to be made again in any case
     made_from: dict[str, str | None] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    unreadable: set[str] = field(default_factory=set)  # names of damaged releases
     kept: int = 0  # number of releases whose pages were looked at, and left as they are
     # digest of the program that writes the pages, with the packages that draw their figures
     program: str = field(
         default_factory=lambda: digest([source_digest(), software_versions(*DRAWING)])
     )
 
-    def write_dataset(
-        self,
-        dataset: str,
-        entries: Iterable[ListingEntry],
-        damaged: Sequence[str],
-        changed: Collection[str] | None,
-    ) -> DatasetEntry:
-        """Write the pages of a data set, and of its releases; returns its entry.
+    def write_releases(
+        self, entries: Iterable[ListingEntry], changed: Collection[str] | None
+    ) -> None:
+        """Write the pages of releases.
 
         `changed`: the ids of the releases whose pages are written; None for all that are not as
         they should be.
         """
-        releases, unreadable, sources = list[ListedRelease](), set(damaged), list[str]()
+        outdated = list[tuple[ListedRelease, str]]()
         for entry in entries:
-            release, file = _listed(entry), release_page(dataset, entry.facts.release)
-            releases.append(release)
-            sources.append(self._source(entry))
+            release = _listed(entry)
             if changed is not None and release.facts.release not in changed:
                 continue
-            self.on_release(release.name)
-            if changed is None and self._is_current(entry, sources[-1]):
-                self.digests[file] = str(entry.page)
+            source, page = self._source(entry), release_page(*release.key)
+            if changed is None and self._is_current(entry, source):
+                self.on_release(release.name)
+                self.digests[page] = str(entry.page)
                 self.kept += 1
-                continue
-            try:
-                html = release_html(self.archive, release)
-            except BundleError:
-                unreadable.add(release.name)
-                continue
-            self._write(file, html)
-            self.made_from[file] = sources[-1]
-            self.written.append(release.name)
+            else:
+                outdated.append((release, source))
+        write, names = partial(_write_release, self.archive), [each.name for each, _ in outdated]
+        # Of many in a folder, half are written by another process.
+        in_order = parallel_map if self.archive.is_folder else map
+        with reporting_progress(lambda done, of: self.on_release(names[done - 1])):
+            digests = list(in_order(write, [release for release, _ in outdated]))
+        for (release, source), written in zip(outdated, digests, strict=True):
+            if written is None:
+                self.unreadable.add(release.name)
+            else:
+                page = release_page(*release.key)
+                self.digests[page], self.made_from[page] = written, source
+                self.written.append(release.name)
+
+    def write_dataset(
+        self,
+        dataset: str,
+        entries: Sequence[ListingEntry],
+        damaged: Sequence[str],
+        changed: Collection[str] | None,
+    ) -> DatasetEntry:
+        """Write the pages of a data set; returns its entry. `changed`: see `write_releases`."""
+        releases = list(map(_listed, entries))
+        unreadable = {*damaged, *(each.name for each in releases if each.name in self.unreadable)}
         intact = [each for each in releases if each.name not in unreadable]
         timelines: tuple[Timeline, ...] = ()
         if self.ledger is not None and dataset in self.ledger.datasets():
@@ -234,6 +248,7 @@ class _Pages:
         source = None  # of a series, the page says which steps are late today
         if all(each.facts.step is None for each in intact):
             facts = [each.facts() for each in timelines]
+            sources = [self._source(each) for each in entries]
             source = digest([sources, sorted(unreadable), facts])
         if changed is None and source and self._is_current_dataset(dataset, source):
             return listed
@@ -371,6 +386,14 @@ def _is_intact(archive: Archive, entry: ListingEntry) -> bool:
 
 def _listed(entry: ListingEntry) -> ListedRelease:
     return ListedRelease(entry.facts, entry.withdrawn.reason if entry.withdrawn else None)
+
+
+def _write_release(archive: Archive, listed: ListedRelease) -> str | None:
+    """Write the page of a release; returns its digest, or None if the release is damaged."""
+    try:
+        return archive.write_page(release_page(*listed.key), release_html(archive, listed))
+    except BundleError:
+        return None
 
 
 def release_html(archive: Archive, listed: ListedRelease) -> str:
