@@ -1,4 +1,4 @@
-"""What the program is, so that something it wrote before can be told from what it writes now."""
+"""A digest of the program, which shows whether it would write today what it wrote before."""
 
 from __future__ import annotations
 
