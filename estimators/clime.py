@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from gramercy.estimators.neighbourhood import symmetrised
 from gramercy.estimators.scio import ColumnwisePrecision, Penalty
@@ -77,7 +77,9 @@ def smallest_column(S: Array, c: Array, bound: float) -> Array:
     both = np.block([[S, -S], [-S, S]])
     limits = np.concatenate([bound + c, bound - c])
     exact = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    solved = linprog(np.ones(2 * len(S)), both, limits, method="highs-ds", options=exact)
+    solved = scipy.optimize.linprog(
+        np.ones(2 * len(S)), both, limits, method="highs-ds", options=exact
+    )
     if solved.x is not None:
         b: Array = np.subtract(*np.split(solved.x, 2))
         y = np.subtract(*np.split(solved.ineqlin.marginals, 2))

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
