@@ -106,6 +106,13 @@ def test_alerts_of_a_real_server(
     assert len(received.posted) == len(received.mailed) == 2
     received.clear()
 
+    # A release waits for an approval.
+    state = {"type": "PAUSED", "name": "Suspended"}
+    run = create_run(api, "release.release")
+    post(api, f"/flow_runs/{run}/set_state", {"state": state, "force": True})
+    wait_for(lambda: sent("release", "approve"), SECONDS, log)
+    received.clear()
+
     # No one takes this run.
     set_state(api, create_run(api, "release.release"), "CANCELLED")
     create_run(api, "status.status")

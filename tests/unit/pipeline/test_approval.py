@@ -185,6 +185,23 @@ def test_approver_is_registered_by_a_command(
             approval.register_approver(Home(home), name, anna.public)
 
 
+def test_command_needs_a_key_of_another_home(
+    plan: Plan, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused_with() -> list[bool]:
+        _, _, err = run_command("approve", "0" * 32, "--yes", capsys=capsys)
+        expected = (families.SETTING, families.PRIVATE_KEY, families.NOT_REGISTERED)
+        return [each.code in err for each in expected]
+
+    assert refused_with() == [True, False, False]
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    statements = {signed(plan): json.loads(signed(plan))}
+    monkeypatch.setattr("gramercy.tasks.approval.statements_of", lambda run: statements)
+    assert refused_with() == [False, True, False]
+    create_signing_key(Home(home).keys)
+    assert refused_with() == [False, False, True]
+
+
 def test_audit_verifies_approvals(anna: Person, plan: Plan, tmp_path: Path) -> None:
     publish_with(plan, anna.signs(signed(plan)))
     context = Context.default()
