@@ -254,6 +254,13 @@ class Ledger:
         with self._reading() as db:
             checks.verify_anchor(db, anchor, witness)
 
+    def verify_anchors(self, anchors: Sequence[Anchor], witness: str = "the archive") -> None:
+        """Verify this ledger against all anchors of one place, the newest last; see above."""
+        with self._reading() as db:
+            checks.verify_anchor(db, anchors[-1] if anchors else None, witness)
+            for foreign in journal.foreign_anchors(db, anchors):
+                checks.verify_anchor(db, foreign, witness)
+
     def original_location(self) -> str | None:
         """The location of the original if this ledger is a copy, otherwise None."""
         with self._reading() as db:
@@ -275,6 +282,12 @@ class Ledger:
         """The hash of an entry; None if it does not exist."""
         with self._reading() as db:
             return db.scalar(select(entries.c.hash).where(entries.c.seq == seq))
+
+    def secret(self) -> bytes:
+        """What only those know who have a copy of this ledger: the salt of its first entry."""
+        with self._reading() as db:
+            (first,) = read(db, first=True)
+        return first.salt.encode()
 
     def append_copies(self, copies: Sequence[Entry]) -> None:
         """Append entries that another copy of this ledger has and this one lacks; atomic.

@@ -168,6 +168,15 @@ def head_anchor(db: Connection) -> Anchor:
     raise _head_missing(db)
 
 
+def foreign_anchors(db: Connection, anchors: Sequence[Anchor]) -> list[Anchor]:
+    """Those of the anchors, the oldest first, that are not of entries of this ledger."""
+    if not anchors:
+        return []
+    query = select(entries.c.seq, entries.c.hash).where(entries.c.seq >= anchors[0].seq)
+    own = {(int(seq), digest) for seq, digest in db.execute(query)}
+    return [each for each in anchors if (each.seq, each.hash) not in own]
+
+
 def recorded_location(db: Connection) -> str:
     """The location of the ledger, as its last entry about itself states it."""
     return last_move(db).fact("place", str)

@@ -6,10 +6,14 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gramercy.archive.seal.anchors import copied_until, read_copies, write_copies
+from gramercy.archive.seal.anchors import (
+    read_copies,
+    recent_copies,
+    remove_anchors,
+    write_copies,
+)
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import Witness, archive_of
-from gramercy.archive.store.storage import Store
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from gramercy.schemas.errors import UntrustedLedger
@@ -62,25 +66,38 @@ class Context:
     def open_stores(self) -> tuple[Ledger, Archive]:
         """Ledger and archive, after checking the ledger's anchors."""
         verify_ledger_anchor(self.ledger, self.archive)
-        if self.witness is not None and (anchor := self.witness.newest()) is not None:
-            self.ledger.verify_anchor(anchor, self.witness.location)
+        if self.witness is not None and (anchors := self.witness.anchors()):
+            self.ledger.verify_anchors([*anchors.values()], self.witness.location)
         return self.ledger, self.archive
 
     def record_head(self, *, outside: bool = False) -> Anchor:
-        """Write the ledger's head to the archive, and `outside` to the witness as well."""
+        """Write the ledger's head to the archive, and `outside` to the witness as well.
+
+        Then all anchors there are compared with the ledger. So of two copies of it that charge at
+        the same time, at least one finds the anchor of the other, before either draws noise.
+
+        Raises
+        ------
+        ArchiveError, LedgerError
+            If another copy of the ledger has written an anchor.
+        """
         head = self.ledger.head()
-        self._copy_entries(self.archive.store, head)
-        self.archive.write_anchor(head)
+        self._anchor(self.archive, head)
         if outside and self.witness is not None:
-            self._copy_entries(self.witness.store, head)
-            self.witness.write(head)
+            self._anchor(self.witness, head)
         return head
 
-    def _copy_entries(self, store: Store, head: Anchor) -> None:
-        """Copy the entries until an anchor to where it will be, so that none can be lost."""
-        last = copied_until(store, head.ledger, self.ledger.hash_of)
+    def _anchor(self, place: Archive | Witness, head: Anchor) -> None:
+        """Write copies of the entries until an anchor, so that none can be lost, and then it."""
+        copied = recent_copies(place.store, head.ledger)
+        last = next((seq for seq, of in copied if self.ledger.hash_of(seq) == of), 0)
         if copies := self.ledger.entries(last, head.seq):
-            write_copies(store, head.ledger, [*map(asdict, copies)], self.home.keys)
+            write_copies(place.store, head, [*map(asdict, copies)], self.ledger.secret())
+        place.write_anchor(head)
+        anchors = place.anchors()
+        self.ledger.verify_anchors([*anchors.values()], place.location)
+        if isinstance(place, Archive):  # a witness keeps all
+            remove_anchors(place.store, anchors, head.seq)
 
     def move_ledger(self, reason: str) -> None:
         """Bring the ledger up to date, and record that it, or its archive, was moved.
@@ -126,25 +143,23 @@ class Context:
         """The entries after a head of this ledger until an anchor, from their copies."""
         from gramercy.ledger.entry import Entry
 
-        stores = [self.archive.store, *([self.witness.store] if self.witness else [])]
-        copies = {
-            each["hash"]: each
-            for store in stores
-            for each in read_copies(store, head.ledger, head.seq, self.home.keys)
-        }
-        lost: list[Entry] = []
-        wanted = newest.hash
-        while wanted != head.hash and wanted in copies:
-            lost.append(Entry(**copies.pop(wanted)))
-            wanted = lost[-1].previous
-        if wanted == head.hash:
-            return lost[::-1]
+        places: list[Archive | Witness] = [self.archive, *filter(None, [self.witness])]
+        lost, wanted, secret = list[Entry](), newest, self.ledger.secret()
+        while wanted.seq > head.seq:
+            found = (read_copies(place.store, wanted, secret) for place in places)
+            copies = [Entry(**each) for each in next(filter(None, found), [])]
+            if not copies or copies[-1].hash != wanted.hash:
+                break
+            lost = copies + lost
+            before = {"seq": copies[0].seq - 1, "hash": copies[0].previous}
+            wanted = wanted.model_copy(update=before)
+        else:
+            return [each for each in lost if each.seq > head.seq]
         raise families.UNTRUSTED(
             "{ledger}: the ledger ends at entry {last}, entry {anchored} was anchored, and copies "
-            "of all entries between could not be read with the key of this home. Releases of the "
-            "archive that the ledger lacks: {releases}.",
-            "Restore a newer backup of the home: one that was made after the last 'gramercy keys "
-            "new'. What is missing is still spent.",
+            "of all entries between could not be read. Releases of the archive that the ledger "
+            "lacks: {releases}.",
+            "Restore a newer backup of the home. What is missing is still spent.",
             ledger=self.ledger.location,
             last=head.seq,
             anchored=newest.seq,
@@ -161,10 +176,10 @@ class Context:
 
 def verify_ledger_anchor(ledger: Ledger, archive: Archive) -> None:
     """Compare a ledger with its anchor in the archive; raises as `Ledger.verify_anchor`."""
-    anchor = archive.anchor()
+    anchors = [*archive.anchors().values()]
     try:
-        ledger.verify_anchor(anchor)
+        ledger.verify_anchors(anchors)
     except UntrustedLedger:
-        if anchor is not None or (later := archive.anchor()) is None:
+        if anchors or not (later := [*archive.anchors().values()]):
             raise
-        ledger.verify_anchor(later)  # another run has just published the first release
+        ledger.verify_anchors(later)  # another run has just published the first release

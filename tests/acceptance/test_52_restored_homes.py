@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -187,25 +188,36 @@ def test_witness_replaces_a_lost_archive(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing", ["copies", "key"])
-def test_releases_that_cannot_be_brought_back_are_named(
-    tmp_path: Path, backup: Path, missing: str
-) -> None:
+def test_releases_that_cannot_be_brought_back_are_named(tmp_path: Path, backup: Path) -> None:
     home = Home.default()
-    if missing == "key":
-        create_signing_key(home.keys)
     release(tmp_path, "v2")
     archive = lose_machine(home)
-    if missing == "copies":
-        for copy in (archive / ANCHORS).rglob("*.entries"):
-            copy.unlink()
+    for copy in (archive / ANCHORS).rglob("*.entries"):
+        copy.unlink()
     bring_back(home, backup, archive)
-    for public in (home.root.with_name("lost") / "keys").glob("*.pub"):
-        shutil.copy2(public, home.keys)  # the private key is lost
     with raises(families.UNTRUSTED, releases=("toy/v2-r1",), last=6):
         Context(home).move_ledger("a new disk")
     with raises(families.UNTRUSTED):
         run_release(write_request(tmp_path, request={"version": "v3"}))
+
+
+@pytest.mark.slow
+def test_backup_is_brought_up_to_date_after_a_change_of_the_key(
+    tmp_path: Path, backup: Path
+) -> None:
+    home = Home.default()
+    create_signing_key(home.keys)
+    release(tmp_path, "v2")
+    before = spent(home)
+    bring_back(home, backup, lose_machine(home))
+    with raises(families.SIGNER):
+        Context(home).move_ledger("the public key has to be added first")
+    for public in (home.root.with_name("lost") / "keys").glob("*.pub"):
+        shutil.copy2(public, home.keys)  # the private key is lost
+    Context(home).move_ledger("a new disk")
+    assert spent(home) == before
+    assert release(tmp_path, "v2") == "v2-r1"
+    assert make_audit(Context(home)).discrepancies == []
 
 
 @pytest.mark.slow
@@ -244,6 +256,50 @@ def test_copy_that_charges_at_the_same_time_draws_no_noise(
     with raises(families.ANCHOR):
         run_release(write_request(tmp_path, request={"version": "v2"}))
     assert [each.state for each in Ledger.of(home).charges("toy")][1:] == [ChargeState.SPENT]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["archive", "witness"])
+@pytest.mark.parametrize("changes", [0, 1])
+def test_copy_that_is_taken_over_while_the_original_draws_charges_nothing(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, place: str, changes: int
+) -> None:
+    """Not even if changes of its budget are anchored later than the charge of the original."""
+    if place == "witness":
+        monkeypatch.setenv("GRAMERCY_WITNESS_URL", str(tmp_path / "witness"))
+    release(tmp_path, "v1")
+    first, second, backup = Home.default(), Home(tmp_path / "second"), tmp_path / "backup"
+    back_up(Context(first), backup)
+    if place == "archive":
+        monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(first.archive))
+    copy = bring_back(second, backup, first.archive if place == "witness" else None)
+    moved, drawn = Ledger.move, list[str]()
+
+    def die(*_: object) -> None:
+        drawn.append("v2")
+        raise KeyboardInterrupt
+
+    def race(ledger: Ledger, reason: str) -> None:
+        request = write_request(tmp_path, request={"version": "v2"})
+        with monkeypatch.context() as patch:
+            patch.setattr(charging, "draw_into", die)
+            with pytest.raises(KeyboardInterrupt):
+                run_release(request)
+        moved(ledger, reason)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "move", race)
+        with contextlib.suppress(GramercyError):
+            copy.move_ledger("the first machine is lost")
+    assert drawn == ["v2"]
+    for _ in range(changes):
+        copy.ledger.change_budget("toy", Budget(epsilon=20, delta=1e-5), "more is needed")
+        with contextlib.suppress(GramercyError):
+            copy.record_head(outside=True)
+    monkeypatch.setenv("GRAMERCY_HOME", str(second.root))
+    with pytest.raises(GramercyError):
+        run_release(write_request(tmp_path, request={"version": "v3"}))
+    assert len(copy.ledger.charges("toy")) == 1
 
 
 def test_backup_is_private_complete_and_not_replaced(backup: Path, home: Path) -> None:
@@ -393,7 +449,7 @@ def test_database_of_the_same_name_does_not_look_like_the_original(
 
 @pytest.mark.slow
 def test_archive_without_its_newest_anchors_is_refused(tmp_path: Path, backup: Path) -> None:
-    """Nobody can tell what else was charged, and no entry may take the number of a lost one."""
+    """What else was charged is unknown, and no entry may take the number of a lost one."""
     home, old = Home.default(), tmp_path / "old"
     shutil.copytree(home.archive / ANCHORS, old)
     release(tmp_path, "v2")

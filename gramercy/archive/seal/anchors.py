@@ -1,9 +1,11 @@
-"""Signed anchors of the ledger outside of it: ``.ledger/<ledger>/<seq>-<hash>.json``.
+"""Signed anchors of the ledger outside of it, and encrypted copies of its entries.
 
-Each anchored entry has a file of its own: the anchor as JSON, and a line with the signature of a
-steward's key. Two writers never write one file with different anchors; of several anchors, the
-newest counts. Next to them are copies of the entries, ``<first>-<last>-<hash>.entries``, encrypted:
-with the newest anchor, they bring an older copy of the ledger up to date.
+Each anchored entry has two files, ``.ledger/<ledger>/<part>/<seq>-<hash>``. ``.json`` has the
+anchor and the signature of a steward's key: two writers never write one file with different
+anchors, and of several, the newest counts. ``.entries`` has copies of the entries until it, since
+another such file: with the newest anchor, they bring an older copy of the ledger up to date.
+
+Only the newest parts are listed, so that it takes the same time after any number of charges.
 """
 
 from __future__ import annotations
@@ -12,20 +14,11 @@ import contextlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gramercy.archive.seal.signing import (
-    ANCHOR,
-    decrypt,
-    encrypt,
-    key_id,
-    sign,
-    signer,
-    signing_key,
-    steward_key,
-)
+from gramercy.archive.seal.signing import ANCHOR, key_id, sign, signer, steward_key
 from gramercy.archive.store.layout import ANCHORS
 from gramercy.archive.store.storage import Store
 from gramercy.schemas import families, wordings
@@ -33,37 +26,50 @@ from gramercy.schemas.errors import ArchiveError
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 
-_NAME = re.compile(ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
-COPY = re.compile(
-    ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9]{12})-([0-9a-f]{64})\.entries", re.ASCII
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+_LEDGER, _PART = re.compile(r"[0-9a-f]{32}", re.ASCII), re.compile(r"[0-9]{10}", re.ASCII)
+_NAME = re.compile(  # without a part until version 0.2
+    rf"{ANCHORS}/({_LEDGER.pattern})/(?:{_PART.pattern}/)?([0-9]{{12}})-([0-9a-f]{{64}})"
+    r"\.(json|entries)",
+    re.ASCII,
 )
+_ENTRIES = 100  # whose files are in one part
+_NEWEST_PARTS = 2  # copies of a ledger that charge at the same time differ in fewer entries
 _ATTEMPTS = 20
+_NONCE = 12  # bytes
 
 
-def write_anchor(store: Store, anchor: Anchor, keys: Path, *, keep: bool = False) -> None:
-    """Sign and write an anchor; remove older ones where possible, unless they are to be kept."""
+def write_anchor(store: Store, anchor: Anchor, keys: Path) -> None:
+    """Sign and write an anchor."""
     content = _content(anchor)
     store.write(_name(anchor), content + b"\n" + sign(steward_key(keys), content, ANCHOR))
-    if keep:
-        return
+
+
+def remove_anchors(store: Store, anchors: Mapping[str, Anchor], until: int) -> None:
+    """Remove anchors of entries before a number, where the store allows it."""
     with contextlib.suppress(ArchiveError):
-        for name in store.names(f"{ANCHORS}/{anchor.ledger}"):
-            match = _NAME.fullmatch(name)
-            if match and int(match[2]) < anchor.seq:
+        for name, anchor in anchors.items():
+            if anchor.seq < until:
                 store.remove(name)
 
 
-def newest_anchor(store: Store, trusted: frozenset[str] = frozenset()) -> Anchor | None:
-    """The newest anchor, or None before the first one is written."""
+def recent_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> dict[str, Anchor]:
+    """The anchors of the last entries by their names, the newest last, whose signature is valid.
+
+    Empty before the first one is written.
+    """
     for _ in range(_ATTEMPTS):
-        anchors = _anchors(store)
+        anchors = _anchors(store, _recent_names(store))
         if not anchors:
-            return None
-        newest = newest_of(anchors, store.location())
-        content = store.read(_name(newest))
+            return {}
+        newest = newest_of([*anchors.values()], store.location())
+        name = next(name for name, each in anchors.items() if each == newest)
+        content = store.read(name)
         if content is not None:
-            _verify(content, newest, store.location(_name(newest)), trusted)
-            return newest
+            _verify(content, newest, store.location(name), trusted)
+            return anchors
         # In the meantime, a newer anchor was written and this one removed.
     raise families.STORE(
         "{path} changes while it is read.",
@@ -96,11 +102,10 @@ def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
 
 def all_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> list[Anchor]:
     """All anchors of a place that keeps them; they may contradict each other, see `newest_of`."""
-    anchors = _anchors(store)
-    for anchor in anchors:
-        content = store.read(_name(anchor)) or b""
-        _verify(content, anchor, store.location(_name(anchor)), trusted)
-    return anchors
+    anchors = _anchors(store, store.names(ANCHORS))
+    for name, anchor in anchors.items():
+        _verify(store.read(name) or b"", anchor, store.location(name), trusted)
+    return [*anchors.values()]
 
 
 def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) -> None:
@@ -123,13 +128,28 @@ def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) 
         raise wordings.untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
 
 
-def _anchors(store: Store) -> list[Anchor]:
-    anchors = []
-    for name in store.names(ANCHORS):
+def _recent_names(store: Store) -> list[str]:
+    """The names in the newest parts, and those without a part."""
+    names = []
+    for ledger in store.children(ANCHORS):
+        folder = f"{ANCHORS}/{ledger}"
+        if not _LEDGER.fullmatch(ledger):
+            names.append(folder)
+            continue
+        inside = store.children(folder)
+        parts = sorted(filter(_PART.fullmatch, inside))
+        names += [f"{folder}/{each}" for each in inside.difference(parts)]
+        for part in parts[-_NEWEST_PARTS:]:
+            names += [f"{folder}/{part}/{each}" for each in store.children(f"{folder}/{part}")]
+    return names
+
+
+def _anchors(store: Store, names: Iterable[str]) -> dict[str, Anchor]:
+    """The anchors of these names, the newest last."""
+    anchors = {}
+    for name in names:
         if any(part.startswith(".") for part in name.split("/")[1:]):
             continue  # being written, or left by a writer that crashed
-        if COPY.fullmatch(name):
-            continue
         match = _NAME.fullmatch(name)
         if match is None or int(match[2]) == 0:
             raise families.ANCHOR(
@@ -137,52 +157,56 @@ def _anchors(store: Store) -> list[Anchor]:
                 "Remove it.",
                 path=store.location(name),
             )
-        anchors.append(Anchor(ledger=match[1], seq=int(match[2]), hash=match[3]))
-    return anchors
+        if match[4] == "json":
+            anchors[name] = Anchor(ledger=match[1], seq=int(match[2]), hash=match[3])
+    return dict(sorted(anchors.items(), key=lambda item: item[1].seq))
 
 
-def _name(anchor: Anchor) -> str:
-    return f"{ANCHORS}/{anchor.ledger}/{anchor.seq:012d}-{anchor.hash}.json"
+def _name(anchor: Anchor, kind: str = "json") -> str:
+    part = anchor.seq // _ENTRIES
+    return f"{ANCHORS}/{anchor.ledger}/{part:010d}/{anchor.seq:012d}-{anchor.hash}.{kind}"
 
 
 def _content(anchor: Anchor) -> bytes:
     return canonical_json(anchor.model_dump()).encode()
 
 
-def copied_until(store: Store, ledger: str, hash_of: Callable[[int], str | None]) -> int:
-    """The number of the last entry of which a place has a copy; 0 without any.
-
-    Parameters
-    ----------
-    hash_of
-        The hash of an entry by its number. Copies of other entries do not count: those of a ledger
-        that was itself a copy.
-    """
-    found = map(COPY.fullmatch, store.names(f"{ANCHORS}/{ledger}"))
-    ends = {(int(match[3]), match[4]) for match in found if match}
-    return next((last for last, of in sorted(ends, reverse=True) if hash_of(last) == of), 0)
+def recent_copies(store: Store, ledger: str) -> list[tuple[int, str]]:
+    """Number and hash of the last entries until which a place has copies, the newest first."""
+    found = filter(None, map(_NAME.fullmatch, _recent_names(store)))
+    copies = (each for each in found if each[1] == ledger and each[4] == "entries")
+    return sorted(((int(each[2]), each[3]) for each in copies), reverse=True)
 
 
 def write_copies(
-    store: Store, ledger: str, copies: Sequence[Mapping[str, Any]], keys: Path
+    store: Store, until: Anchor, copies: Sequence[Mapping[str, Any]], secret: bytes
 ) -> None:
-    """Write copies of consecutive entries, encrypted with a key that follows from the steward's."""
-    first, last = copies[0]["seq"], copies[-1]["seq"]
-    name = f"{ANCHORS}/{ledger}/{first:012d}-{last:012d}-{copies[-1]['hash']}.entries"
-    lines = "\n".join(map(json.dumps, copies)).encode()
-    store.write(name, encrypt(steward_key(keys), zlib.compress(lines), name))
+    """Write copies of consecutive entries, the last of which an anchor will state.
+
+    `secret`: of the ledger; anyone who has a copy of it can read those of its later entries.
+    """
+    name = _name(until, "entries")
+    lines, cipher = "\n".join(map(json.dumps, copies)).encode(), _cipher(secret, name)
+    nonce = cipher.generate_key()[:_NONCE]  # random
+    store.write(name, nonce + cipher.encrypt(nonce, zlib.compress(lines), None))
 
 
-def read_copies(store: Store, ledger: str, after: int, keys: Path) -> list[dict[str, Any]]:
-    """Copies of entries after a number that the steward's key reads; some more than once."""
-    key = signing_key(keys)
-    copies: list[dict[str, Any]] = []
-    if key is None:
-        return copies
-    for name in store.names(f"{ANCHORS}/{ledger}"):
-        match = COPY.fullmatch(name)
-        if match and int(match[3]) > after:
-            lines = decrypt(key, store.read(name) or b"", name)
-            if lines is not None:
-                copies += map(json.loads, zlib.decompress(lines).decode().split("\n"))
-    return copies
+def read_copies(store: Store, until: Anchor, secret: bytes) -> list[dict[str, Any]]:
+    """The copies until an entry; none if there are none that the secret reads."""
+    from cryptography.exceptions import InvalidTag
+
+    name = _name(until, "entries")
+    content = store.read(name) or b""
+    with contextlib.suppress(InvalidTag, ValueError):
+        lines = _cipher(secret, name).decrypt(content[:_NONCE], content[_NONCE:], None)
+        return [*map(json.loads, zlib.decompress(lines).decode().split("\n"))]
+    return []
+
+
+def _cipher(secret: bytes, name: str) -> ChaCha20Poly1305:
+    """A cipher for the file of this name alone: its key is derived by HKDF (RFC 5869)."""
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    return ChaCha20Poly1305(HKDF(SHA256(), 32, salt=None, info=name.encode()).derive(secret))

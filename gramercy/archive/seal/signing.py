@@ -16,10 +16,8 @@ from gramercy.schemas.errors import ArchiveError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 import hashlib
 import re
-import uuid
 
 STEWARD = "steward.pem"
 
@@ -100,15 +98,10 @@ def trusted_keys(folder: Path) -> frozenset[str]:
     return frozenset(key.public for key in public_keys(folder))
 
 
-def signing_key(folder: Path) -> Ed25519PrivateKey | None:
-    """The private key that signs bundles, or None before it is created."""
-    with _folder_errors(folder):
-        return _read_private(folder / STEWARD)
-
-
 def signing_public_key(folder: Path) -> str | None:
     """The public key of the signing key in hexadecimal, or None before it is created."""
-    key = signing_key(folder)
+    with _folder_errors(folder):
+        key = _read_private(folder / STEWARD)
     return None if key is None else public_key_hex(key)
 
 
@@ -243,28 +236,3 @@ def signer(line: bytes, data: bytes, purpose: bytes = BUNDLE) -> str | None:
     except (InvalidSignature, ValueError):
         return None
     return public.hex()
-
-
-def encrypt(key: Ed25519PrivateKey, data: bytes, name: str) -> bytes:
-    """Data that only the owner of a private key can read, bound to the name of its file."""
-    nonce = uuid.uuid4().bytes[-12:]  # a name, and with it a cipher's key, is used about once
-    return nonce + _cipher(key, name).encrypt(nonce, data, None)
-
-
-def decrypt(key: Ed25519PrivateKey, data: bytes, name: str) -> bytes | None:
-    """What `encrypt` encrypted; None if it was with another key, or the file was changed."""
-    from cryptography.exceptions import InvalidTag
-
-    with contextlib.suppress(InvalidTag, ValueError):
-        return _cipher(key, name).decrypt(data[:12], data[12:], None)
-    return None
-
-
-def _cipher(key: Ed25519PrivateKey, name: str) -> ChaCha20Poly1305:
-    """A cipher whose key is derived from a signing key and a name (HKDF, RFC 5869)."""
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-    derived = HKDF(SHA256(), 32, salt=None, info=f"gramercy ledger entries {name}".encode())
-    return ChaCha20Poly1305(derived.derive(key.private_bytes_raw()))

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramercy.archive.seal.anchors import newest_anchor, write_anchor
+from gramercy.archive.seal.anchors import recent_anchors, write_anchor
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, check, content, seal, signer
 from gramercy.archive.seal.signing import key_id, steward_key
 from gramercy.archive.store.layout import (
@@ -167,9 +167,13 @@ class Archive:
         remove_abandoned(self.root / name for name in left)
         return [name for name in names if name not in left]
 
+    def anchors(self) -> dict[str, Anchor]:
+        """The anchors of the last entries of the ledger by their names, the newest last."""
+        return recent_anchors(self.store, self.trusted)
+
     def anchor(self) -> Anchor | None:
         """The newest anchor of the ledger in the archive, or None."""
-        return newest_anchor(self.store, self.trusted)
+        return next(reversed(self.anchors().values()), None)
 
     def verify_signer(self, place: Path) -> None:
         """Refuse a bundle that was not signed by a trusted key."""
@@ -273,7 +277,7 @@ class Archive:
                 raise
 
     def write_anchor(self, anchor: Anchor) -> None:
-        """Write an anchor of the ledger durably; older ones are removed where possible."""
+        """Write an anchor of the ledger durably."""
         write_anchor(self.store, anchor, self._keys)
 
     def read_file(self, name: str, most: int) -> bytes | None:

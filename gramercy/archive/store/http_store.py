@@ -86,7 +86,7 @@ class HttpStore(MirroredStore):
     ) -> list[tuple[str, ...]]:
         return []
 
-    def children(self, folder: str = "") -> set[str]:
+    def children(self, folder: str = "", most: int | None = None) -> set[str]:
         """The names at which an archive is looked for: a server lists no folders."""
         listed = replace(self, url=joined(self.url, folder), seconds=5.0)  # only a suggestion
         if not listed.url:

@@ -77,7 +77,7 @@ class UrlStore(MirroredStore):
         sizes = self.sizes(folder)
         return {name.removeprefix(f"{folder}/"): size for name, size in sizes.items()}
 
-    def children(self, folder: str = "") -> set[str]:
+    def children(self, folder: str = "", most: int | None = None) -> set[str]:
         with self._store_errors(folder, "read"):
             system, root = self._system
             path = posixpath.normpath(f"{root}/{folder}")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gramercy.archive.listing.contents import Contents, bundle_digests
 from gramercy.archive.listing.signed_listing import read_root
-from gramercy.archive.seal.anchors import all_anchors, newest_anchor, write_anchor
+from gramercy.archive.seal.anchors import all_anchors, recent_anchors, write_anchor
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.archive.seal.signing import trusted_keys
 from gramercy.archive.store.archive import Archive
@@ -123,9 +123,10 @@ class ListedArchive(Archive):
     def releases(self, dataset: str | None = None) -> list[tuple[str, str]]:
         return Contents(self).names(dataset)
 
-    def anchor(self) -> Anchor | None:
+    def anchors(self) -> dict[str, Anchor]:
         signed = read_root(self)
-        return None if signed is None else signed.root.ledger
+        stated = None if signed is None else signed.root.ledger
+        return {} if stated is None else {LISTING_FILE: stated}
 
     def read_file(self, name: str, most: int) -> bytes | None:
         content = self.store.read(name, most)
@@ -192,12 +193,16 @@ class Witness:
 
     def newest(self) -> Anchor | None:
         """The newest anchor, or None before the first one is written."""
-        return newest_anchor(self.store, trusted_keys(self.keys))
+        return next(reversed(self.anchors().values()), None)
+
+    def anchors(self) -> dict[str, Anchor]:
+        """The anchors of the last entries by their names, the newest last."""
+        return recent_anchors(self.store, trusted_keys(self.keys))
 
     def all(self) -> list[Anchor]:
         """All anchors, each with a valid signature; they may contradict each other."""
         return all_anchors(self.store, trusted_keys(self.keys))
 
-    def write(self, anchor: Anchor) -> None:
+    def write_anchor(self, anchor: Anchor) -> None:
         """Write an anchor."""
-        write_anchor(self.store, anchor, self.keys, keep=True)
+        write_anchor(self.store, anchor, self.keys)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import itertools
 import os
 import posixpath
 import shutil
@@ -76,8 +77,11 @@ class Store(ABC):
         """The path or URL of a file or bundle, without credentials, for messages."""
 
     @abstractmethod
-    def children(self, folder: str = "") -> set[str]:
-        """Names of the files and folders directly in a folder, which may be above the store."""
+    def children(self, folder: str = "", most: int | None = None) -> set[str]:
+        """Names of files and folders directly in a folder, which may be above the store.
+
+        Empty if it does not exist; with `most`, a folder on a disk gives at most so many.
+        """
 
     @abstractmethod
     def names(self, under: str = "") -> list[str]:
@@ -126,11 +130,11 @@ class Store(ABC):
         folders, found = ["..", "../.."], dict[str, None]()
         for base in ("", ".."):
             with contextlib.suppress(GramercyError):  # only a suggestion: an error means none
-                names = self.children(base) - ARCHIVE_FILES
+                names = self.children(base, _MOST_NEARBY) - ARCHIVE_FILES
                 folders += [posixpath.join(base, name) for name in sorted(names)]
         for folder in folders[:_MOST_NEARBY]:
             with contextlib.suppress(GramercyError):
-                if ARCHIVE_FILES & self.children(folder):
+                if ARCHIVE_FILES & self.children(folder, _MOST_NEARBY):
                     found[self.location(folder)] = None
         return list(found)
 
@@ -150,12 +154,13 @@ class FolderStore(Store):
         path = self.root / name
         return os.path.normpath(path.absolute()) if name.startswith("..") else str(path)
 
-    def children(self, folder: str = "") -> set[str]:
+    def children(self, folder: str = "", most: int | None = None) -> set[str]:
         with (
-            contextlib.suppress(OSError),
+            disk_errors(self.root, reading=True),
+            contextlib.suppress(FileNotFoundError),
             os.scandir(os.path.normpath(self.root.absolute() / folder)) as entries,
         ):
-            return {each.name for each, _ in zip(entries, range(_MOST_NEARBY), strict=False)}
+            return {each.name for each in itertools.islice(entries, most)}
         return set()
 
     def names(self, under: str = "") -> list[str]:
@@ -163,8 +168,9 @@ class FolderStore(Store):
         with disk_errors(self.root, reading=True):
             for folder, folders, files in os.walk(self.root / under, onerror=_raise):
                 links = [each for each in folders if os.path.islink(f"{folder}/{each}")]
-                parent = Path(folder).relative_to(self.root)
-                names += [(parent / each).as_posix() for each in [*files, *links]]
+                parent = Path(folder).relative_to(self.root).as_posix()
+                start = "" if parent == "." else f"{parent}/"
+                names += [f"{start}{each}" for each in [*files, *links]]
         return sorted(names)
 
     def read(self, name: str, most: int | None = None) -> bytes | None:

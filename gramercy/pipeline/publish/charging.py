@@ -154,7 +154,6 @@ class LockedRequest:
             )
             try:
                 head = self.context.record_head(outside=True)
-                self.context.open_stores()  # another copy may have charged at the same time
                 ledger.mark(self.dataset, charge.release, ChargeState.DRAWN)
                 budget = BudgetFacts.of(ledger.statement(self.dataset, charge.window).budget)
                 facts = LedgerFacts(**head.model_dump(), budget=budget)

@@ -17,6 +17,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     read_withdrawal,
     write_withdrawal,
 )
+from gramercy.archive.seal.anchors import remove_anchors
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.seal.signing import ANCHOR, BUNDLE, signer, signing_public_key
 from gramercy.archive.store.archive import Archive
@@ -45,7 +46,7 @@ def files(url: str) -> Any:
 
 
 def name(seq: int, hash_: str = "ab", ledger: str = LEDGER) -> str:
-    return f".ledger/{ledger}/{seq:012d}-{hash_ * 32}.json"
+    return f".ledger/{ledger}/{seq // 100:010d}/{seq:012d}-{hash_ * 32}.json"
 
 
 @pytest.mark.slow
@@ -56,17 +57,19 @@ def test_newest_anchor_is_returned(url: str, tmp_path: Path) -> None:
     archive.write_anchor(anchor(2, "cd"))
     archive.write_anchor(anchor(2, "cd"))
     assert archive_at(url, tmp_path).anchor() == anchor(2, "cd")
-    assert files(url).names(".ledger") == [name(2, "cd")]
+    assert files(url).names(".ledger") == [name(1), name(2, "cd")]
     text = f'{{"hash":"{"cd" * 32}","ledger":"{LEDGER}","seq":2}}'
     stated, line, end = files(url).read(name(2, "cd")).split(b"\n")
     assert (stated, end) == (text.encode(), b"")
     public = signing_public_key(Home.default().keys)
     assert signer(line + b"\n", stated, ANCHOR) == public
     assert signer(line + b"\n", stated, BUNDLE) is None  # a signature has one purpose
-    # An older anchor that is written late is ignored, and removed with the next one.
+    # An older anchor that is written late is ignored.
     archive.write_anchor(anchor(1))
     assert archive.anchor() == anchor(2, "cd")
     archive.write_anchor(anchor(10**12 - 1))
+    assert [*archive.anchors()] == [name(1), name(2, "cd"), name(10**12 - 1)]
+    remove_anchors(files(url), archive.anchors(), 10**12 - 1)
     assert files(url).names(".ledger") == [name(10**12 - 1)]
     assert archive.releases() == []
 
@@ -93,9 +96,9 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
     store.write(name(7), text)
     for stray in (
         f".ledger/{LEDGER}/notes.txt",
-        f".ledger/{LEDGER}/7-{'ab' * 32}.json",
+        f".ledger/{LEDGER}/0000000000/7-{'ab' * 32}.json",
         ".ledger/notes.txt",
-        ".ledger/x/000000000009-" + "ab" * 32 + ".json",
+        f".ledger/{LEDGER}/x",
         name(0),
         name(7) + "x",
     ):
@@ -129,7 +132,19 @@ def test_forked_ledger_is_refused(url: str, tmp_path: Path) -> None:
         archive.anchor()
     paths = {f"{url}/{name(8)}", f"{url}/{name(3, 'ef', other)}"}
     assert set(raised.value.facts.values()) == paths
-    assert len(store.names(".ledger")) == 2
+    assert len(store.names(".ledger")) == 4
+
+
+def test_only_the_newest_parts_are_listed(url: str, tmp_path: Path) -> None:
+    archive, store = archive_at(url, tmp_path), files(url)
+    archive.write_anchor(anchor(7))
+    old = name(7).replace("/0000000000/", "/")  # as earlier versions have written it
+    store.write(old, store.read(name(7)))
+    store.remove(name(7))
+    assert archive.anchors() == {old: anchor(7)}
+    for seq in (99, 100, 250, 301):
+        archive.write_anchor(anchor(seq))
+    assert [each.seq for each in archive.anchors().values()] == [7, 250, 301]
 
 
 @pytest.mark.slow

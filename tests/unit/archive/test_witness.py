@@ -31,13 +31,13 @@ def test_every_anchor_is_kept(witness: Witness) -> None:
     assert witness.newest() is None
     assert witness.all() == []
     for seq in (3, 9, 6):
-        witness.write(anchor(seq))
+        witness.write_anchor(anchor(seq))
     assert witness.newest() == anchor(9)
     assert witness.all() == [anchor(3), anchor(6), anchor(9)]
 
 
 def test_unsigned_anchors_and_forks_are_refused(witness: Witness) -> None:
-    witness.write(anchor(3))
+    witness.write_anchor(anchor(3))
     (name,) = witness.store.names(".ledger")
     signed = witness.store.read(name) or b""
     witness.store.write(name, signed.split(b"\n")[0])
@@ -45,7 +45,7 @@ def test_unsigned_anchors_and_forks_are_refused(witness: Witness) -> None:
         with raises(families.ANCHOR):
             read()
     witness.store.write(name, signed)
-    witness.write(anchor(3, "b"))
+    witness.write_anchor(anchor(3, "b"))
     with raises(families.ANCHOR):
         witness.newest()
 
