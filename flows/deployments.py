@@ -51,9 +51,15 @@ def prefect_yaml() -> Path:
     return next(path for path in candidates if path.is_file())
 
 
-def served_tag(home: Home) -> str:
-    """The tag of all deployments that this home serves."""
-    return f"served:{home.address}"
+def served_tags(home: Home) -> list[str]:
+    """The tags of all deployments that this home serves; each tells them from those of others.
+
+    A home that was moved or restored goes on with its deployments: a ledger in a file belongs to
+    one home. One in a database may belong to several.
+    """
+    ledger = None if home.ledger_url else Context(home).existing_ledger
+    of_ledger = [] if ledger is None else [f"served:{ledger.head().ledger}"]
+    return [f"served:{home.address}", *of_ledger]
 
 
 def deployments(
@@ -172,7 +178,7 @@ def _deployment(facts: Mapping[str, Any], pool: str, home: Home) -> RunnerDeploy
         triggers=[
             DeploymentEventTrigger(**each, match=match) for each in facts.get("triggers", [])
         ],
-        tags=[*facts.get("tags", []), served_tag(home)],
+        tags=[*facts.get("tags", []), *served_tags(home)],
         work_pool_name=pool,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
@@ -243,11 +249,11 @@ class WorkPool:
             If the pool has a deployment that this home did not make, or if another deployment has
             the name of one of these.
         """
-        names = {(each.entrypoint, each.name) for each in deployments}
+        names, own = {(each.entrypoint, each.name) for each in deployments}, served_tags(self.home)
         with self._client() as client:
             for each in _all_deployments(client):
                 collides = each.work_pool_name == self.name or (each.entrypoint, each.name) in names
-                if collides and served_tag(self.home) not in each.tags:
+                if collides and not {*own} & {*each.tags}:
                     raise families.DEPLOYMENT(
                         "The deployment '{deployment}' in the work pool '{pool}' was not made by "
                         "this home.",
@@ -263,7 +269,7 @@ class WorkPool:
         Returns their names. Their runs stay in the history.
         """
         served = {each.name for each in deployments}
-        of_home = DeploymentFilter(tags=DeploymentFilterTags(all_=[served_tag(self.home)]))
+        of_home = DeploymentFilter(tags=DeploymentFilterTags(any_=served_tags(self.home)))
         removed = []
         with self._client() as client:
             for each in _all_deployments(client, deployment_filter=of_home):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 import urllib.error
@@ -89,7 +90,8 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             for each in post(api, "/flow_runs/filter", of_weekly)
         )
         # `gramercy serve` removes only deployments that it made before and no longer serves.
-        context = Context.default()
+        context, restored = Context.default(), Home(tmp_path / "restored")
+        context.ledger.datasets()  # opens it
         requests_of_home = [read_registered(write_request(tmp_path, request={"version": "%Y"}))]
         of_default_pool, of_pool, no_deployments = (
             deployments(context, requests, "0 6 * * 1", "UTC", pool)
@@ -112,7 +114,10 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             with raises(families.DEPLOYMENT):
                 WorkPool(api, pool, home_in_use).deploy(requested)
         assert WorkPool(api, "cardiology", elsewhere).remove_unserved(no_deployments) == []
-        assert cardiology.deploy(no_deployments) == ["release/toy@cardiology"]
+        # A home that was restored on another machine goes on with its deployments.
+        shutil.copytree(home, restored.root)
+        moved = WorkPool(api, "cardiology", restored)
+        assert moved.deploy(no_deployments) == ["release/toy@cardiology"]
         remaining = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
         assert {name for _, name in remaining} == {
             *("weekly", "monthly", "series", "published", "daily"),
