@@ -8,8 +8,8 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-# Whole files, and two workers more than two cores, because some tests wait.
-SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
+# Whole files, and a worker more than two cores, because some tests wait.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Locks are complete: nothing else is installed, and no file that they do not know.
 INSTALL := -m pip install --quiet --no-deps --require-hashes --requirement
 # The tools of a release have an environment of their own.

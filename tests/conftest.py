@@ -23,8 +23,9 @@ from tests.support.scratch import SCRATCH, is_worker, one_certificate
 
 TESTS = Path(__file__).parent
 
-# A case may take any time where the machine is busy.
-hypothesis.settings.register_profile("busy", deadline=None)
+# A case may take any time where the machine is busy. Every run draws other cases.
+CASES = 300 if os.environ.get("GRAMERCY_FULL") == "1" else 40
+hypothesis.settings.register_profile("busy", deadline=None, max_examples=CASES)
 hypothesis.settings.load_profile("busy")
 
 if is_worker():

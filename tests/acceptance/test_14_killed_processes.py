@@ -72,14 +72,14 @@ def test_killed_at_every_point_of_a_step_of_a_series(
 ) -> None:
     """A first step, a later one that is not charged, and a redraw: none is drawn or charged twice.
 
-    In the reduced run, the points between the charge and the publication, half of them on each
-    database.
+    In the reduced run, half of the points between the charge and the publication, other ones on
+    each database.
     """
     trials = Trials(fork_server, tmp_path, kind, variant)
     points = steps(trials.trace()[0], kind)
     names = [name for name, _ in points]
     first = 0 if FULL else names.index("after charge") - 1
-    for point in points[first + KINDS.index(kind) :: at_scale(2, 1)]:
+    for point in points[first + 2 * KINDS.index(kind) :: at_scale(4, 1)]:
         trials.run({"die_at": point})
 
 

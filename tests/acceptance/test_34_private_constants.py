@@ -30,7 +30,7 @@ from gramercy.tables.counts.binning import Binning
 from tests.support.black_box.chain import Replayed, replay_chain, rows_moved, squared_distance
 from tests.support.black_box.replay import Tape, patched_sampler
 from tests.support.conformance import BOTH
-from tests.support.factories import at_scale, read_plan, run_release, write_request
+from tests.support.factories import FULL, at_scale, read_plan, run_release, write_request
 
 Row = tuple[float | None, float | None, float | None, str | None]
 
@@ -58,6 +58,9 @@ BASE: list[Row] = [
         strict=True,
     )
 ]
+# Between which sums differ most.
+SOME = ("ordinary", "missing", "at the bounds", "long", "long elsewhere")
+FARTHEST = {*SOME, "absent", "many rows", "far out", "far out elsewhere"}
 HOSTILE: dict[str, Row] = {
     "ordinary": BASE[0],
     "missing": (None, None, None, None),
@@ -246,6 +249,8 @@ def test_all_draws_together_are_within_the_charged_mu(
     )
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
+    if not FULL and case not in {"rows", "persons"}:
+        changed = {label: table for label, table in changed.items() if label in FARTHEST}
     without_pilot = case in ("marginals", "one stage") or "metric of" in case
     assert (plan.calibration.pilot is None) == without_pilot
     assert (plan.released is None) == ("metric of" not in case)
@@ -266,7 +271,7 @@ def test_both_decisions_spend_the_charged_mu(
     changed = {
         label: table
         for label, table in tables(neighbours, persons=persons).items()
-        if label in {*SOME, "absent", "many rows", "far out", "far out elsewhere"}
+        if label in FARTHEST
     }
     assert 0.95 < largest_share(plan, tmp_path, changed) <= 1.0
     run = replay_chain(plan, changed["ordinary"], tmp_path)
@@ -275,8 +280,6 @@ def test_both_decisions_spend_the_charged_mu(
 
 
 # --- Planted flaws ----------------------------------------------------------------------------
-
-SOME = ("ordinary", "missing", "at the bounds", "long", "long elsewhere")
 
 
 def some_share(folder: Path, neighbours: str = "replace-one") -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.cli.main import main
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
@@ -28,6 +30,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
 from tests.support.ledgers import FACTS
+from tests.support.scratch import SCRATCH
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
 
@@ -124,6 +127,25 @@ def run_pipeline(request: Path) -> Path:
     ]
     make_report(context, dataset, release, estimates)
     return context.archive.release(dataset, release).parent
+
+
+_PUBLISHED: dict[tuple[Any, str], Path] = {}
+
+
+def from_copy(publish: Callable[..., tuple[Path, Any]], **changes: Any) -> tuple[Path, Any]:
+    """A release that `publish` made once in this process, in a copy of its home, and its bundle.
+
+    For tests that read or forge its files; they cannot charge the ledger, which is a copy.
+    """
+    key = publish, repr(changes)
+    if key not in _PUBLISHED:
+        folder = SCRATCH.session_folder("published")
+        with home_at(folder / "home"):
+            _PUBLISHED[key] = publish(folder, **changes)[0]
+    made, home = _PUBLISHED[key], Home.default().root
+    shutil.copytree(made.parents[3], home)
+    place = home / made.relative_to(made.parents[3])
+    return place, read_release(place)
 
 
 def without_salts(patch: pytest.MonkeyPatch) -> None:

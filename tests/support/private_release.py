@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,28 @@ class Scaled:
             return identity, identity, self.radius
         return self.whitening.metric, root, self.spec.scaling.metric_radius or self.radius
 
+    @cached_property
+    def _measured(self) -> Array:
+        """The rows in the metric in which they are clipped; shape (q, n)."""
+        measured: Array = self._metric[0] @ self.rows.T
+        return measured
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Array, int]]:
+        """The exact sum of the outer products of the clipped rows of each fold, and its rows."""
+        rows = normalise(self._measured, Clip(radius=self._metric[2]))
+        blocks = np.array_split(rows, self.spec.folds, axis=1)
+        return [(each @ each.T, each.shape[1]) for each in blocks]
+
+    @cached_property
+    def _further(self) -> dict[str, Array]:
+        """The exact sums of the further matrices."""
+        further = {}
+        for name, facts in self.spec.further_rows.items():
+            own = normalise(self.rows.T, facts, cells=self.cells.T, measured=self._measured)
+            further[name] = own @ own.T
+        return further
+
     def clipped_moment(self, cells: Array) -> Array:
         """The second moment of other rows, clipped as in the release, in its units."""
         metric, root, radius = self._metric
@@ -103,18 +126,16 @@ class Scaled:
         """The release as a bundle; see `release`."""
         spec, n = self.spec, self.spec.dataset.rows
         calibration = calibrate(spec)
-        whitening, (metric, root, radius) = self.whitening, self._metric
-        measured = metric @ self.rows.T
-        rows = normalise(measured, Clip(radius=radius))
-        blocks = np.array_split(rows, spec.folds, axis=1)
+        whitening, (_, root, _) = self.whitening, self._metric
         noise = calibration.mechanism.law.sd_off_diagonal
-        sums = [_gram(block, noise, rng) for block in blocks]
-        sizes = [block.shape[1] for block in blocks]
+        sums = [each + goe(rng, len(each), noise) for each, _ in self._blocks]
+        sizes = [size for _, size in self._blocks]
         further = {}
-        for name, facts in spec.further_rows.items():
-            own = normalise(self.rows.T, facts, cells=self.cells.T, measured=measured)
+        for name, exact in self._further.items():
             noise = calibration.further[name].law.sd_off_diagonal
-            further[name] = _gram(own, noise, rng) * (facts.norm / n)
+            further[name] = (exact + goe(rng, len(exact), noise)) * (
+                spec.further_rows[name].norm / n
+            )
         manifest = release_manifest(
             spec,
             release="v1-r1",

@@ -121,7 +121,7 @@ def csv(
 
 # Run-length encoding: rows that take almost no space in the file.
 
-LARGE = at_scale(50_000_000, 1_000_000_000)
+LARGE = at_scale(35_000_000, 1_000_000_000)
 TWO_COLUMNS = [constant("c0", 2.0, LARGE), constant("c1", 5.0, LARGE)]
 MEDIUM = 2_000_000
 

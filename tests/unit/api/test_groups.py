@@ -88,13 +88,13 @@ def group(
 
 @pytest.mark.slow
 def test_equal_groups_differ_as_often_as_stated() -> None:
-    """Of 9 statistics in 150 pairs; errors of one pair are correlated."""
-    tables = [differences(group(2 * k), group(2 * k + 1)) for k in range(150)]
+    """Of 9 statistics in 60 pairs; errors of one pair are correlated."""
+    tables = [differences(group(2 * k), group(2 * k + 1)) for k in range(60)]
     p_values = np.array([table["p_value"] for table in tables])
-    assert p_values.shape == (150, 9)
-    assert 0.03 < (p_values < 0.05).mean() < 0.07
+    assert p_values.shape == (60, 9)
+    assert 0.02 < (p_values < 0.05).mean() < 0.08  # three standard errors
     found = [bool((table["adjusted"] <= 0.05).any()) for table in tables]
-    assert np.mean(found) < 0.09
+    assert np.mean(found) < 0.13
 
 
 @pytest.mark.slow

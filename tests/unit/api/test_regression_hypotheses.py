@@ -242,14 +242,14 @@ def test_joint_tests_of_hidden_coefficients_and_of_few_folds() -> None:
 def test_size_of_joint_tests(folds: int) -> None:
     """True hypotheses are rejected at most as often as stated."""
     p_values = []
-    for seed in range(100):
+    for seed in range(50):
         cells = test_regression.table(600, seed)
         cells[:, 0] = np.random.default_rng(900 + seed).normal(size=600)
         release = test_regression.released(cells, sd=0.004, seed=seed, folds=folds)
         p_values.append(RegressionResult(release, LinearRegression(outcome="y")).f_pvalue)
     known = np.array(p_values)[np.isfinite(p_values)]
-    assert len(known) > 80
-    assert (known < 0.05).mean() <= 0.1  # 0.05 and more than two standard errors
+    assert len(known) > 40
+    assert (known < 0.05).mean() <= 0.12  # 0.05 and more than two standard errors
     assert (known < 0.5).mean() > 0.2 or folds > 1
 
 

@@ -48,7 +48,7 @@ def test_noise_of_moments_is_as_stated(whitened: bool) -> None:
     stream, found = np.random.default_rng(2), []
     scaled = in_memory(table, numeric_columns([(-9.0, 9.0)] * 8), 1.0, stream, whitened=whitened)
     assert scaled is not None
-    for _ in range(100):
+    for _ in range(50):
         moments = clipped_moments(scaled.release(stream))
         assert moments is not None
         found.append(moments)

@@ -35,7 +35,7 @@ from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Clip
 from tests.support.caveat_release import seeded_noise
-from tests.support.factories import read_plan, run_release, write_request
+from tests.support.factories import from_copy, read_plan, run_release, write_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -359,9 +359,9 @@ FLAWS = (
 
 @pytest.mark.parametrize("publish", [published, published_from])
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_planted_flaws_are_found(tmp_path: Path, flaw: str, publish: Any) -> None:
+def test_planted_flaws_are_found(flaw: str, publish: Any) -> None:
     """Even if files, card and seal agree with each other."""
-    place, bundle = publish(tmp_path)
+    place, bundle = from_copy(publish)
     facts, moments = bundle.manifest, bundle.further["lost"]
     assert facts.scaling is not None
     assert facts.scaling.cut is not None
@@ -405,8 +405,8 @@ def test_planted_flaws_are_found(tmp_path: Path, flaw: str, publish: Any) -> Non
         verify(place)
 
 
-def test_forged_groups_are_found(tmp_path: Path) -> None:
-    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request={"by": "ward"})
+def test_forged_groups_are_found() -> None:
+    place, bundle = from_copy(published, columns=COLUMNS | WARD, request={"by": "ward"})
     groups, mechanism = bundle.groups, calibrate(bundle.manifest).lost
     assert mechanism is not None
     assert bundle.manifest.scaling is not None
@@ -427,8 +427,8 @@ def test_forged_groups_are_found(tmp_path: Path) -> None:
             verify(place)
 
 
-def test_groups_without_lost_moments_are_not_read(tmp_path: Path) -> None:
-    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request={"by": "ward"})
+def test_groups_without_lost_moments_are_not_read() -> None:
+    place, bundle = from_copy(published, columns=COLUMNS | WARD, request={"by": "ward"})
     for path in place.iterdir():
         path.chmod(0o644)
     none = [GroupMatrices(each.level, each.raw, each.denoised) for each in bundle.groups]
@@ -439,8 +439,8 @@ def test_groups_without_lost_moments_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["cut", "lost", "share"])
-def test_incomplete_facts_are_refused(tmp_path: Path, missing: str) -> None:
-    facts = published(tmp_path)[1].manifest.model_dump()
+def test_incomplete_facts_are_refused(missing: str) -> None:
+    facts = from_copy(published)[1].manifest.model_dump()
     if missing == "cut":
         facts["scaling"]["cut"] = None
     elif missing == "share":
@@ -451,8 +451,8 @@ def test_incomplete_facts_are_refused(tmp_path: Path, missing: str) -> None:
         ReleaseManifest.model_validate(facts)
 
 
-def test_missing_file_is_found(tmp_path: Path) -> None:
-    place, bundle = published(tmp_path)
+def test_missing_file_is_found() -> None:
+    place, bundle = from_copy(published)
     for path in place.iterdir():
         path.chmod(0o644)
     (place / f"{FURTHER['lost']}.npy").unlink()
@@ -464,8 +464,8 @@ def test_missing_file_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rows", "persons"])
-def test_the_mean_weight_is_of_a_row(tmp_path: Path, kind: str) -> None:
+def test_the_mean_weight_is_of_a_row(kind: str) -> None:
     """Of persons too, who have four rows each."""
-    place, _ = published(tmp_path, **UNITS[kind])
+    place, _ = from_copy(published, **UNITS[kind])
     described = gramercy.open(place.parents[2])["toy/v1-r1"].describe()
     assert described.mean_weight == pytest.approx(0.95, abs=0.1)

@@ -36,7 +36,7 @@ from gramercy.schemas import families
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip
-from tests.support.factories import read_plan, run_release, write_request
+from tests.support.factories import from_copy, read_plan, run_release, write_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -339,9 +339,9 @@ FLAWS = (
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_planted_flaws_are_found(tmp_path: Path, flaw: str) -> None:
+def test_planted_flaws_are_found(flaw: str) -> None:
     """Even if files, card and seal agree with each other."""
-    place, bundle = published(tmp_path)
+    place, bundle = from_copy(published)
     facts, matrix = bundle.manifest, bundle.further["missing"]
     assert facts.scaling is not None
     assert facts.scaling.missing_cut is not None
@@ -390,8 +390,8 @@ def test_planted_flaws_are_found(tmp_path: Path, flaw: str) -> None:
         verify(place)
 
 
-def test_forged_groups_are_found(tmp_path: Path) -> None:
-    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request={"by": "ward"})
+def test_forged_groups_are_found() -> None:
+    place, bundle = from_copy(published, columns=COLUMNS | WARD, request={"by": "ward"})
     facts, groups, mechanism = bundle.manifest, bundle.groups, calibrate(bundle.manifest).missing
     assert mechanism is not None
     unit = facts.further_rows["missing"].norm / mechanism.lattice.divisor
@@ -411,8 +411,8 @@ def test_forged_groups_are_found(tmp_path: Path) -> None:
             verify(place)
 
 
-def test_groups_without_missing_cells_are_not_read(tmp_path: Path) -> None:
-    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request={"by": "ward"})
+def test_groups_without_missing_cells_are_not_read() -> None:
+    place, bundle = from_copy(published, columns=COLUMNS | WARD, request={"by": "ward"})
     for path in place.iterdir():
         path.chmod(0o644)
     (place / GROUP_FILES["missing"]).write_bytes((place / GROUP_FILES["lost"]).read_bytes())
@@ -422,8 +422,8 @@ def test_groups_without_missing_cells_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("absent", ["missing_cut", "missing"])
-def test_incomplete_facts_are_refused(tmp_path: Path, absent: str) -> None:
-    facts = published(tmp_path)[1].manifest.model_dump()
+def test_incomplete_facts_are_refused(absent: str) -> None:
+    facts = from_copy(published)[1].manifest.model_dump()
     if absent == "missing_cut":
         facts["scaling"]["missing_cut"] = None
     else:

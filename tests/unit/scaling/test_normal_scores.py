@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.scaling.column_scan import ColumnScan
@@ -38,7 +38,6 @@ def histogram(stage: int, edges: Any, counts: Any) -> Histogram:
     return Histogram(stage, "x", lower, upper, (None,) * len(edges), counts, 1.0)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(
         [(None, None), (0.0, 1.0), (-3.0, 1e6), (1013.0, 1014.0), (-1e100, 1e100), (0.0, 1e-100)]

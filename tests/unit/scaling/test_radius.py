@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length_edges
@@ -88,7 +88,6 @@ def test_persons_with_many_rows() -> None:
     assert many == pytest.approx(10 * one, rel=0.5)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.integers(2, 2000),
     st.integers(0, 2**32),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fsspec.utils import glob_translate
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -107,7 +107,6 @@ def filled(pattern: str, blank: str) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
 @given(PATTERN, PATTERN, NAME, st.integers(0, 9999), st.integers(0, 9999))
 @example("[", "]", "2", 2026, 2027)
 @example("[!", "]", "a", 2026, 2027)
@@ -192,7 +191,6 @@ SPANS = st.sampled_from(sorted(PLACEHOLDERS))
 DAYS = st.dates(datetime.date(2000, 1, 1), datetime.date(2040, 12, 31))
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     SPANS, st.randoms(use_true_random=False), st.lists(PARTS, min_size=4, max_size=4), DAYS, DAYS
 )

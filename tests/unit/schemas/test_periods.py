@@ -7,7 +7,7 @@ import re
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.schemas import families
@@ -35,7 +35,6 @@ def test_budgets_know_every_kind_of_period() -> None:
     assert all(is_label(span, EXAMPLES[span]) for span in get_args(Span))
 
 
-@settings(max_examples=300, deadline=None)
 @given(SPANS, DAYS)
 def test_periods_partition_the_days(span: Span, day: datetime.date) -> None:
     label = label_of(span, day)
@@ -49,7 +48,6 @@ def test_periods_partition_the_days(span: Span, day: datetime.date) -> None:
     assert is_label(span, label)
 
 
-@settings(max_examples=300, deadline=None)
 @given(SPANS, DAYS, DAYS)
 def test_labels_sort_by_time_and_differ_in_a_part(
     span: Span, first: datetime.date, second: datetime.date
@@ -63,7 +61,6 @@ def test_labels_sort_by_time_and_differ_in_a_part(
         assert first < second
 
 
-@settings(max_examples=300, deadline=None)
 @given(SPANS, DAYS, st.text("0123456789WQ-._r", max_size=3))
 def test_version_is_charged_to_the_period_at_its_start(
     span: Span, day: datetime.date, rest: str

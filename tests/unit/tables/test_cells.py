@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.pipeline.plan.checking import check_table, check_table_header
@@ -190,7 +190,6 @@ _TEXT = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.one_of(st.none(), _TEXT, st.binary(max_size=8)), min_size=1, max_size=12),
@@ -218,7 +217,6 @@ def test_no_text_raises_or_changes_another_cell(
     same(coded([cells[k] for k in order]), together[list(order)])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.sampled_from([x for x in STORED if not pa.types.is_nested(x)]),

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gramercy.schemas import families
@@ -103,7 +103,6 @@ LINE = st.text(alphabet='12.";,x\rä\ud800\udc00\u0a0d\u0d0a€', max_size=8)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=5), size=st.integers(1, 9))
 @example(lines=["\ud800", "1;2"], size=1)
 @example(lines=["1;\ud83d", "\udc00;2"], size=3)

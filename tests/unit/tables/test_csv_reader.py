@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
@@ -27,7 +27,7 @@ from gramercy.tables.formats.lines import BLOCK, Records
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.streaming import accumulate
-from tests.support.factories import at_scale, contract_facts
+from tests.support.factories import contract_facts
 from tests.support.problems import raises
 from tests.support.source_tables import read, records_of
 
@@ -76,7 +76,6 @@ def test_csv_cells_and_malformed_lines(
 LINE = st.text(alphabet='12."x,\r \xff', max_size=12).map(lambda text: text.encode("latin-1"))
 
 
-@settings(max_examples=200, deadline=None)
 @given(before=st.lists(LINE, max_size=4), first=LINE, second=LINE, after=st.lists(LINE, max_size=4))
 def test_csv_line_never_affects_other_lines(
     before: list[bytes], first: bytes, second: bytes, after: list[bytes]
@@ -96,7 +95,6 @@ def test_csv_line_never_affects_other_lines(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=8))
 def test_each_csv_line_gives_at_most_one_row(
     lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
@@ -220,7 +218,6 @@ CELL = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=at_scale(200, 1000), deadline=None)
 @given(cells=st.lists(CELL, min_size=1, max_size=5), quoted=st.booleans())
 def test_a_cell_that_is_not_a_number_changes_no_other_cell(
     cells: list[str], quoted: bool, tmp_path_factory: pytest.TempPathFactory

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gramercy.tables.batches import MalformedLines
@@ -63,7 +63,6 @@ LINES = st.lists(long_lines(SMALL), max_size=4)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
 @given(
     before=LINES,
     line=long_lines(SMALL),

@@ -250,26 +250,37 @@ PIECES = [*"0123456789" * 2, *".,'’-−+()%eE€ \t\"#;", FIXED, THIN, NARROW,
 PIECES += ["1,234", "1.234,5", "\u0301", "\x00"]
 
 
-@pytest.mark.parametrize("kind", KINDS_OF_TABLES)
-def test_a_cell_is_read_independently_of_all_others(kind: str, tmp_path: Path) -> None:
-    """The same number in any company, in any format, and next to plain cells alone."""
-    draw = random.Random(f"{kind} cells")
+@pytest.fixture(scope="module")
+def read_alone(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, Any, dict[str, float]]]:
+    """Notations, and cells with the number of each next to plain cells alone."""
+    folder, draw = tmp_path_factory.mktemp("alone"), random.Random("cells")
     of_dates: list[dict[str, Any]] = [{"dates": each} for each in [*DATES][:2]]
-    for turn, keys in enumerate([*(keys for keys, _ in SPELLINGS), *of_dates]):
+    found = []
+    for keys in [*(keys for keys, _ in SPELLINGS), *of_dates]:
         declared = DayCells() if keys in of_dates else None
-        cells = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(20)]
-        cells += draw.choices([*DATES.get(str(keys.get("dates")), ())] or cells, k=5)
-        cells = [cell for cell in cells if "\x00" not in cell or kind != "postgresql"]
+        cells = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(40)]
+        cells += draw.choices([*DATES.get(str(keys.get("dates")), ())] or cells, k=10)
+        alone = {
+            cell: read(as_parquet(folder, [cell, "12", None], keys), x=declared)[0][0, 0]
+            for cell in cells
+        }
+        found.append((keys, declared, alone))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_TABLES)
+def test_a_cell_is_read_independently_of_all_others(
+    kind: str, read_alone: list[tuple[Any, Any, dict[str, float]]], tmp_path: Path
+) -> None:
+    """The same number in any company, in any format, and next to plain cells alone."""
+    for turn, (keys, declared, alone) in enumerate(read_alone):
+        cells = [cell for cell in alone if "\x00" not in cell or kind != "postgresql"]
         folder = tmp_path / str(turn)
         folder.mkdir()
-        source = KINDS_OF_TABLES[kind](folder, cells, keys, declared)
-        together, malformed = read(source, x=declared)
+        together, malformed = read(KINDS_OF_TABLES[kind](folder, cells, keys, declared), x=declared)
         assert malformed == 0
-        alone = [
-            read(as_parquet(folder, [cell, "12", None], keys), x=declared)[0][0, 0]
-            for cell in cells
-        ]
-        np.testing.assert_array_equal(together[:, 0], alone, err_msg=str(keys))
+        expected = [alone[cell] for cell in cells]
+        np.testing.assert_array_equal(together[:, 0], expected, err_msg=str(keys))
 
 
 def test_numbers_are_rounded_correctly(tmp_path: Path) -> None:

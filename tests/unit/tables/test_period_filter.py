@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
@@ -151,7 +151,6 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Pacific/Ap
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(get_args(Span)), ZONES, MOMENTS, st.integers(-14 * 60, 14 * 60))
 def test_every_time_is_in_one_period(
     span: Span, zone: str, moment: datetime.datetime, minutes: int

@@ -25,6 +25,7 @@ from gramercy.tables.persons.name_table import NameDict, NameTable, TextBuffers,
 from gramercy.tables.persons.person_index import IndexedPersons, Persons, PersonSample
 from gramercy.tables.persons.person_names import MAX_NAME_BYTES, are_canonical, canonical
 from gramercy.tables.sums import row_transform
+from tests.support.factories import at_scale
 from tests.support.problems import raises
 
 MIB = 1 << 20
@@ -217,7 +218,7 @@ def texts(names: list[bytes | None]) -> pa.LargeStringArray:
 @pytest.mark.parametrize("hashed", HASHES)
 @pytest.mark.parametrize("slots", [np.uint32, np.uint64])
 @given(batches=BATCHES)
-@settings(max_examples=30)  # of each of eight tables
+@settings(max_examples=at_scale(10, 100))  # of each of eight tables
 def test_table_equals_dictionary(hashed: str, slots: Any, batches: Any) -> None:
     """Few slots are made at first, so that the table grows."""
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
@@ -107,7 +107,6 @@ def test_repair_uses_public_constants() -> None:
     assert repairs.clamped.tolist() == [1, 1]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="0123456789+-.eEinfatyNxX_() ", max_size=8))
 def test_cell_is_parsed_independently_of_other_cells(cell: str) -> None:
     read = coding_of(None).floats
