@@ -79,6 +79,7 @@ def test_examples_in_docstrings(path: Path, request: pytest.FixtureRequest) -> N
     assert not result.failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [

@@ -197,6 +197,7 @@ def deviations(name: str) -> list[str]:
     return row
 
 
+@pytest.mark.slow
 def test_noise_table_of_all_mechanisms() -> None:
     names = [name for name in MATRICES if name not in {"integer-rows", "output"}]
     assert_rows_on_page([deviations(name) for name in names], INDEX)

@@ -96,6 +96,7 @@ def test_catalogue_lists_orders_and_searches_releases(tmp_path: Path) -> None:
         catalogue.latest("hospital")
 
 
+@pytest.mark.slow
 def test_changed_description_is_refused_in_listings(release: Release) -> None:
     path = release.path / "datapackage.json"
     path.chmod(0o644)

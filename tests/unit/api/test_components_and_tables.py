@@ -88,6 +88,7 @@ def test_components_of_directions_do_not_transform_rows() -> None:
         found.transform(pd.DataFrame(rows, columns=["x0", "x1"]))
 
 
+@pytest.mark.slow
 def test_results_are_shown_as_text_html_and_plots() -> None:
     found = components(EVIDENCE)
     assert "PC1" in found.summary()

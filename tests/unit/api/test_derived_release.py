@@ -80,6 +80,7 @@ def release(request_path: Path) -> Iterator[Release]:
         yield gramercy.open(str(archive_of(Home.default()).root)).latest("toy")
 
 
+@pytest.mark.slow
 def test_formulas_and_predictions(release: Release) -> None:
     found = release.regression("log1p(cost) ~ np.log1p(income) + age*sex")
     assert list(found.params.index[1:]) == ["income_log", "age", "sex=M", "age_sex=M"]
@@ -98,6 +99,7 @@ def test_formulas_and_predictions(release: Release) -> None:
         release.regression("cost_log ~ asinh(spend)")
 
 
+@pytest.mark.slow
 def test_units_of_inputs_that_are_not_released(release: Release) -> None:
     derived = release.describe().derived
     assert derived is not None

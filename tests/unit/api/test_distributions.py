@@ -33,6 +33,7 @@ def table(tmp_path: Path) -> pd.DataFrame:
     return pd.read_csv(tmp_path / "table.csv")
 
 
+@pytest.mark.slow
 def test_release_of_marginals_has_those_of_the_table_and_no_matrix(
     tmp_path: Path, home: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_release_of_marginals_has_those_of_the_table_and_no_matrix(
     assert "toy/v1-r1" in repr(release)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
 def test_quantiles_are_those_of_the_table(
     changes: dict[str, Any], tmp_path: Path, home: Path
@@ -92,6 +94,7 @@ def test_quantiles_are_those_of_the_table(
         assert release.manifest.rows.value == pytest.approx(ROWS, rel=0.25)
 
 
+@pytest.mark.slow
 def test_releases_with_private_constants_have_marginals_and_a_matrix(
     tmp_path: Path, home: Path
 ) -> None:

@@ -26,6 +26,7 @@ from tests.unit.pipeline.test_groups import COLUMNS as LEVELS
 from tests.unit.pipeline.test_groups import plan_of_groups
 
 
+@pytest.mark.slow
 def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
     plan_of_groups(tmp_path)
     name = run_release(tmp_path / "request.yaml")
@@ -153,6 +154,7 @@ def test_comparison_of_groups() -> None:
         Groups("toy/v1-r1", {}).classifier()
 
 
+@pytest.mark.slow
 def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
     """Ward A has x and y near -0.5, ward B near 0.5; the level of sex tells nothing."""
     rng = np.random.default_rng(6)
@@ -185,6 +187,7 @@ def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
     assert all(word in shown for word in ("sex=1", "share", "toy/"))
 
 
+@pytest.mark.slow
 def test_graphs_of_groups(tmp_path: Path, home: Path) -> None:
     """In both wards y follows x; in ward B alone z follows y."""
     rng = np.random.default_rng(8)

@@ -76,6 +76,7 @@ def smoking(releases: list[Release]) -> Release:
     return releases[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["correlation", "partial_correlation"])
 def test_p_values_agree_with_intervals(graded: Release, kind: str) -> None:
     matrix = getattr(graded, kind)
@@ -127,6 +128,7 @@ def test_covariances_have_no_p_values(graded: Release) -> None:
         graded.covariance.discoveries()
 
 
+@pytest.mark.slow
 def test_quantiles_of_chosen_columns_show_dates(graded: Release) -> None:
     found = graded.quantiles(0.5, columns="start")
     assert found["value"].iloc[0] == pytest.approx(18444, abs=10)
@@ -154,6 +156,7 @@ def test_levels_and_rates_must_be_numbers(graded: Release, number: object) -> No
             call()
 
 
+@pytest.mark.slow
 def test_groups_are_found_by_their_own_type(graded: Release, smoking: Release) -> None:
     by_grade, by_smoking = graded.groups, smoking.groups
     for level in (1, 1.0, np.int64(1)):
@@ -196,6 +199,7 @@ def test_differences_of_means_have_effect_sizes(graded: Release) -> None:
     assert table.loc["correlation", "cohens_d"].isna().all()
 
 
+@pytest.mark.slow
 def test_synthetic_cells_have_their_own_types(smoking: Release, graded: Release) -> None:
     rows = smoking.synthesize(500)
     kinds = {name: str(kind) for name, kind in rows.dtypes.items()}
@@ -232,6 +236,7 @@ def test_estimates_are_found_by_any_sensible_name(graded: Release) -> None:
     assert all(estimator_name(name) == name for name in registry)
 
 
+@pytest.mark.slow
 def test_names_from_other_packages_are_explained(graded: Release) -> None:
     found = graded.regression("y ~ x")
     groups = graded.groups
@@ -275,6 +280,7 @@ def test_standardised_coefficients_are_a_table(graded: Release) -> None:
     assert found.standardised.loc["x", "estimate"] == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_target(graded: Release) -> None:
     """Without sampling for the table itself, and without p-values, which are of a population."""
     for numbers in (graded.means, graded.correlation):

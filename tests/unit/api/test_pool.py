@@ -44,6 +44,7 @@ def two(tmp_path: Path) -> list[Release]:
     return [first, publish(tmp_path, "toy/v1-r2", request=epsilon(40.0))]
 
 
+@pytest.mark.slow
 def test_releases_of_one_table_are_weighted_by_their_noise(two: list[Release]) -> None:
     pool = gramercy.pool(two)
     noise = np.array([each.noise.sd_off_diagonal for each in two])
@@ -69,6 +70,7 @@ def test_releases_of_one_table_are_weighted_by_their_noise(two: list[Release]) -
     np.testing.assert_array_equal(again.correlation, pool.correlation)
 
 
+@pytest.mark.slow
 def test_pools_that_count_noise_twice_are_refused(two: list[Release]) -> None:
     with raises(families.POOL):
         gramercy.pool(two[:1])
@@ -129,6 +131,7 @@ def test_tables_of_other_sizes_and_protected_units_are_refused(
         gramercy.pool([two[0], of_persons])
 
 
+@pytest.mark.slow
 def test_withdrawn_releases_and_names_are_not_pooled(two: list[Release]) -> None:
     for given, kind in ((["toy/v1-r1"], "str"), ("toy/v1-r1", "str"), (5, "int")):
         with raises(families.POOL, given=kind):
@@ -144,6 +147,7 @@ def test_withdrawn_releases_and_names_are_not_pooled(two: list[Release]) -> None
         gramercy.pool([two[0], again])
 
 
+@pytest.mark.slow
 def test_releases_with_different_constants_are_compared(tmp_path: Path) -> None:
     first = publish(tmp_path, "toy/v1-r1", request=epsilon(200.0))
     place = tmp_path / "other"

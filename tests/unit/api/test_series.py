@@ -67,6 +67,7 @@ def catalogue(quarter: Path) -> Catalogue:
     return gramercy.open(quarter)
 
 
+@pytest.mark.slow
 def test_last_steps_are_like_a_release_of_their_rows(catalogue: Catalogue) -> None:
     table = visits(ROWS)
     step = months(table)
@@ -130,6 +131,7 @@ def test_windows_with_common_steps_are_refused(catalogue: Catalogue) -> None:
     assert found["standard_error"].gt(0).all()
 
 
+@pytest.mark.slow
 def test_last_steps_are_pooled_with_another_data_set(tmp_path: Path, catalogue: Catalogue) -> None:
     window = catalogue.series("toy")["2026-Q1-03"].last(2)
     request = {"normalisation": CLIP, "mechanism": {**MECHANISM, "epsilon": 2.0}}
@@ -151,6 +153,7 @@ def test_last_steps_are_pooled_with_another_data_set(tmp_path: Path, catalogue: 
         pool.compare(first)
 
 
+@pytest.mark.slow
 def test_command_compares_last_steps(
     quarter: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,6 +175,7 @@ def test_command_compares_last_steps(
     assert "step 3 of 3: rows from 2026-01-01 to 2026-03-31" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_numbers_of_a_series_over_time(catalogue: Catalogue) -> None:
     series, labels = catalogue.series("toy"), [f"2026-Q1-0{k}" for k in (1, 2, 3)]
     assert list(series) == labels == series.table.index.tolist()
@@ -227,6 +231,7 @@ def test_missing_steps_and_releases_are_named(tmp_path: Path, quarter: Path) -> 
         second.last(1)
 
 
+@pytest.mark.slow
 def test_a_step_is_not_compared_with_a_release_of_its_rows(tmp_path: Path) -> None:
     with home_at(tmp_path / "home") as home:
         catch_up(written(tmp_path, "2026-Q1-01", visits(), normalisation=CLIP))

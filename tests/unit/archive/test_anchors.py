@@ -251,6 +251,7 @@ def test_withdrawal_notice_is_seen_by_readers(url: str, tmp_path: Path, home: Pa
     assert fresh.releases() == [("toy", "v1-r1")]
 
 
+@pytest.mark.slow
 def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
     archive = open_archive(home / "archive")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gramercy.archive.bundles.bundle_kinds import read_release, release_card
 from gramercy.archive.bundles.card import dp_card
 from gramercy.archive.bundles.package import markdown_text
@@ -20,6 +22,7 @@ PUBLIC = (
 )
 
 
+@pytest.mark.slow
 def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> None:
     name = run_release(write_request(tmp_path))
     bundle = read_release(open_archive(Home.default().archive).release("toy", name))

@@ -120,6 +120,7 @@ def test_other_files_are_refused(forgery: str, tmp_path: Path) -> None:
         read_encoded(tmp_path, manifest)
 
 
+@pytest.mark.slow
 def test_few_bytes_that_state_many_rows_are_refused(tmp_path: Path) -> None:
     manifest = step_manifest(step_spec())
     many = pa.table({"row": ["c0"] * 10**6, "col": ["c0"] * 10**6, "value": [1] * 10**6})

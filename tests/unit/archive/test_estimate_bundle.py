@@ -75,6 +75,7 @@ def test_estimate_with_one_kind_of_content_round_trips(tmp_path: Path, kept: str
     assert (bundle.edges is not None) == (kept == "graph")
 
 
+@pytest.mark.slow
 def test_nodes_of_graphml_have_names_and_labels(tmp_path: Path) -> None:
     place = write_sample(tmp_path / "e")
     graph = nx.read_graphml(place / GRAPH)

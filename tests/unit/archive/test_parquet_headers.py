@@ -58,6 +58,7 @@ def many_fields() -> bytes:
     return written().footer([*schema(COLUMNS), thrift(fields)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [many_row_groups, columns_of_three_bytes, columns_in_columns, many_fields],

@@ -140,6 +140,7 @@ def test_commands_read_an_archive_over_http(
     assert "signed listing" in out
 
 
+@pytest.mark.slow
 def test_damage_is_named_by_its_url(address: str, home_copy: Path) -> None:
     path = home_copy / "archive/toy/v1-r1/release/CARD.md"
     path.chmod(0o644)
@@ -211,6 +212,7 @@ def test_wrong_urls_of_stores_are_errors_with_suggestions(home_copy: Path, s3: s
         gramercy.open(f"{s3}/a/b/c")
 
 
+@pytest.mark.slow
 def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     archive = archive_of(Home.default())
     before = read_root(archive)
@@ -270,6 +272,7 @@ def test_listed_release_that_was_replaced_or_deleted_is_refused(
     assert families.SEAL.code in out
 
 
+@pytest.mark.slow
 def test_replaced_release_is_refused_by_its_digest(home_copy: Path, tmp_path: Path) -> None:
     """The same key has signed another release of the same id."""
     other = tmp_path / "other"

@@ -69,6 +69,7 @@ def test_sweep_leaves_folders_in_use(sealed: bool, archive: Archive) -> None:
     assert names(archive) == set()
 
 
+@pytest.mark.slow
 def test_sweep_removes_folders_of_killed_processes(archive: Archive) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", STAGES, archive.root],

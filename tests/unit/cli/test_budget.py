@@ -90,6 +90,7 @@ def test_budget_per_year_of_data(
     assert len(Ledger.of(any_home).charges("toy")) == 2
 
 
+@pytest.mark.slow
 def test_moved_ledger_is_accepted_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ def publish(folder: Path, version: str, **request: Any) -> str:
     return f"toy/{run_release(write_request(folder, request=keys | request, **facts))}"
 
 
+@pytest.mark.slow
 def test_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.read_csv(write_table(tmp_path / "table.csv", rows=3000))
     earlier = publish(tmp_path, "v1")
@@ -43,6 +44,7 @@ def test_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert not page.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_of_second",
     [{"normalisation": "unit"}, {"mechanism": {"name": "rows", "epsilon": 200.0, "delta": 1e-6}}],

@@ -85,6 +85,7 @@ def test_home_without_an_archive_offers_nothing(
     assert completions("show", "", capsys=capsys, monkeypatch=monkeypatch) == []
 
 
+@pytest.mark.slow
 def test_completion_of_a_command_imports_none() -> None:
     code = (
         "import sys\n"

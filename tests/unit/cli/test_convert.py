@@ -286,6 +286,7 @@ def test_arrow_types(convert: Any) -> None:
     assert list(facts["left_out"]) == ["list"]
 
 
+@pytest.mark.slow
 def test_long_texts_fit_into_the_pages_that_a_release_reads(convert: Any) -> None:
     Path("t.jsonl").write_text("\n".join(json.dumps({"t": f"{k}" * 400_000}) for k in range(1, 60)))
     convert("t.jsonl")

@@ -145,6 +145,7 @@ def test_text_survives_a_yaml_round_trip(tmp_path: Path) -> None:
         assert parsed["deployment"]["administrative"]["registry_authors"] == ["~", "007"]
 
 
+@pytest.mark.slow
 def test_export_checks_its_options_before_writing(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -331,6 +332,7 @@ def test_catalogue_is_exported_as_a_data_package(
     assert "releases.csv: sha256" in croissant_errors(folder / "croissant.json")
 
 
+@pytest.mark.slow
 def test_interrupted_package_export_leaves_nothing(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -356,6 +358,7 @@ def test_interrupted_package_export_leaves_nothing(
     assert package_errors(folder / "datapackage.json") == []
 
 
+@pytest.mark.slow
 def test_registry_entry_with_epsilon_zero(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ def publish(folder: Path, version: str, **keys: Any) -> str:
     return run_release(folder / "request.yaml")
 
 
+@pytest.mark.slow
 def test_one_release_with_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     release = publish(tmp_path, "v1")
     name = f"toy/{release}"
@@ -49,6 +50,7 @@ def test_one_release_with_groups(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f'<td>(other)</td><td class="n">{sizes["C"] + sizes[""]}</td>' in page
 
 
+@pytest.mark.slow
 def test_releases_are_compared_if_their_groups_are_the_same(tmp_path: Path) -> None:
     releases = [publish(tmp_path, "v1"), publish(tmp_path, "v2")]
     archive = Context.default().archive
@@ -105,6 +107,7 @@ def test_many_groups_are_listed_by_their_changes() -> None:
     assert page.index("<td>w3</td>") < page.index(f"<td>{second['group']}</td>")
 
 
+@pytest.mark.slow
 def test_pool_is_of_all_rows(tmp_path: Path, home: Path) -> None:
     names = [publish(tmp_path, "v1"), publish(tmp_path, "v1", folds=2)]
     catalogue = gramercy.open(str(home / "archive"))

@@ -37,6 +37,7 @@ def release(tmp_path: Path) -> str:
     return f"toy/{name}"
 
 
+@pytest.mark.slow
 def test_commands_describe_marginals(
     release: str, capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def taken(folder: Path) -> tuple[Context, Path]:
     return context, context.archive.release("toy", name)
 
 
+@pytest.mark.slow
 def test_constants_of_another_release_are_recomputed(tmp_path: Path) -> None:
     context, place = taken(tmp_path)
     checks = verify_release(context.archive, "toy", place.parent.name, None).checks

@@ -56,6 +56,7 @@ def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30))
 def test_any_text_survives_a_yaml_round_trip(text: str) -> None:
     scalar = as_yaml(text)

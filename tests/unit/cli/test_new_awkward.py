@@ -103,6 +103,7 @@ def test_dates_are_an_option_in_the_draft(cwd: Path, answer: Answer) -> None:
     assert "2026-01-05" not in text
 
 
+@pytest.mark.slow
 def test_truth_values_are_levels(
     cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +199,7 @@ def test_usual_headers_are_in_line_one(text: str, cwd: Path) -> None:
     assert written is None or (written.header, written.comment) == (1, None)
 
 
+@pytest.mark.slow
 def test_decimal_mark_is_asked_for_where_it_may_be_a_comma(
     cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -236,6 +238,7 @@ def test_file_of_a_series_drafts_all_its_files(
     assert "".join(filter(str.isdigit, request.version)) == digits
 
 
+@pytest.mark.slow
 def test_file_of_a_series_can_be_drafted_alone(
     cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -399,6 +402,7 @@ def test_numbers_of_persons_and_rows_are_whole_and_in_digits(cwd: Path, answer: 
     assert (contract.persons, contract.rows) == (1000, 2000)
 
 
+@pytest.mark.slow
 def test_budget_that_the_contract_refuses_is_refused_in_the_dialogue(
     cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:

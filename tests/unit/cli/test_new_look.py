@@ -65,6 +65,7 @@ def columns_of(path: Path) -> Any:
     return YAML(typ="safe", pure=True).load(path)["columns"]
 
 
+@pytest.mark.slow
 def test_levels_and_codes_are_proposed_from_rows(
     blood: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +100,7 @@ def test_draft_has_no_cell_unless_rows_are_looked_at(
     assert not (tmp_path / "fourth").exists()
 
 
+@pytest.mark.slow
 def test_few_whole_numbers_become_levels_on_request(
     blood: str, tmp_path: Path, answer: Answer
 ) -> None:

@@ -29,6 +29,7 @@ def drafted(folder: Path) -> Contract:
     return read_contract(folder / "blood/contract.yaml")
 
 
+@pytest.mark.slow
 def test_enter_accepts_a_valid_proposal_for_sixty_columns(
     tmp_path: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,7 @@ def test_wrong_tables_are_found_before_prefect_starts(
         assert run_command(name, request, *options, "--no-table", capsys=capsys)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_published_release_is_planned_without_its_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def test_plan_of_a_schedule_proposes_common_constants(
     assert again["line"] == f"scaling: {{from: {first}}}"
 
 
+@pytest.mark.slow
 def test_line_that_a_plan_proposes_gives_what_it_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,6 +62,7 @@ def test_line_that_a_plan_proposes_gives_what_it_says(
     assert run_json("plan", place, capsys=capsys)["series"] is None
 
 
+@pytest.mark.slow
 def test_single_release_has_no_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_json("plan", request(tmp_path, "v1"), capsys=capsys)["series"] is None
     assert Context.default().archive.releases() == []
@@ -68,6 +70,7 @@ def test_single_release_has_no_series(tmp_path: Path, capsys: pytest.CaptureFixt
     assert run_json("plan", request(tmp_path, "%Y", **laplace), capsys=capsys)["series"] is None
 
 
+@pytest.mark.slow
 def test_constants_of_a_withdrawn_release_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

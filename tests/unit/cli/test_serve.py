@@ -110,6 +110,7 @@ def test_only_a_web_address_is_a_server(
         pass
 
 
+@pytest.mark.slow
 def test_children_take_no_code_and_no_settings_from_the_folder_of_the_command(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_a_table_without_persons_is_noise(
     assert loud == {families.NOTHING_USED.code}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_terminal")
 def test_changes_are_named_that_the_first_of_several_steps_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

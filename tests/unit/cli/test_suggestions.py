@@ -66,6 +66,7 @@ def test_mistyped_value_in_a_file_is_recognised(
     assert expected in [(each["key"], each["code"], each["facts"]) for each in details]
 
 
+@pytest.mark.slow
 def test_mistyped_data_set_or_release_is_recognised(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

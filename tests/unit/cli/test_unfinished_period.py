@@ -42,6 +42,7 @@ def test_data_sets_without_periods_have_no_end(tmp_path: Path) -> None:
     assert unfinished_period(make_plan(Context.default(), request)) is None
 
 
+@pytest.mark.slow
 def test_plan_and_release_warn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request = monthly(tmp_path)
     for month in ("2999-11", "1999-11"):

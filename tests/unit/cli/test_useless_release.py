@@ -86,6 +86,7 @@ def test_other_plans_are_not_asked_about(
     assert started == ["v1"]
 
 
+@pytest.mark.slow
 def test_published_release_is_returned_without_the_question(
     tmp_path: Path, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +97,7 @@ def test_published_release_is_returned_without_the_question(
     assert started == ["v1"]
 
 
+@pytest.mark.slow
 def test_release_over_its_budget_is_refused_before_prefect(
     tmp_path: Path, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +113,7 @@ def test_release_over_its_budget_is_refused_before_prefect(
     assert run_json("budget", capsys=capsys) == before
 
 
+@pytest.mark.slow
 def test_withdrawn_release_is_refused_before_prefect(
     tmp_path: Path, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from gramercy.pipeline.context import Context
 from tests.support.factories import run_command, run_json, run_release, write_request
 
 
+@pytest.mark.slow
 def test_withdrawal_states_that_the_charge_stays_and_what_is_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,6 +32,7 @@ def test_withdrawal_states_that_the_charge_stays_and_what_is_next(
     assert listed["withdrawn"] == "wrong table"
 
 
+@pytest.mark.slow
 def test_withdrawal_of_a_period_names_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

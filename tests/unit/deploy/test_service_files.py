@@ -233,6 +233,7 @@ def prefect_api(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str,
         thread.join()
 
 
+@pytest.mark.slow
 def test_health_of_server_and_of_this_worker(prefect_api: tuple[str, dict[str, Any]]) -> None:
     api, answers = prefect_api
     workers = "/work_pools/gramercy/workers/filter"

@@ -160,6 +160,7 @@ def test_missing_cells_are_corrected() -> None:
     np.testing.assert_allclose(estimate.matrix, whole, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_law_has_the_mean_square_of_the_noise_about_the_means() -> None:
     sd, draws = 1e-4, 2000
     rng = np.random.default_rng(5)

@@ -40,6 +40,7 @@ def first(evidence: Evidence, kind: str) -> Caveat:
     return found
 
 
+@pytest.mark.slow
 def test_plain_columns_have_no_caveats() -> None:
     for seed in range(5):
         found = caveats(privately_scaled(normal(seed=seed), [(-4.5, 4.5)] * 4, 8.0, seed))
@@ -87,6 +88,7 @@ def test_rare_binary_column_has_no_tail() -> None:
     assert "tail" not in kinds_of(caveats(evidence), "c0")
 
 
+@pytest.mark.slow
 def test_cells_that_noise_hides_are_counted_where_bounds_are_wide() -> None:
     narrow, wide = (privately_scaled(normal(), [(-x, x)] * 4, 8.0) for x in (5.0, 5000.0))
     assert not kinds_of(caveats(narrow), "c0")
@@ -143,6 +145,7 @@ def test_release_without_histograms_or_means() -> None:
     assert caveats(released(normal(), columns, 9.0, intercept=False)) == ()
 
 
+@pytest.mark.slow
 def test_tables_of_estimates_name_the_kinds() -> None:
     table = normal()
     table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
@@ -226,6 +229,7 @@ def test_many_missing_cells_are_named(share: float, kinds: list[str]) -> None:
     assert all(each.notice.facts["share"] == pytest.approx(34, abs=2) for each in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two values", "mostly zero", "long tail"])
 def test_tails_and_atoms_are_not_taken_for_codes(kind: str) -> None:
     stream = np.random.default_rng(6)

@@ -40,6 +40,7 @@ def deviations(release: Evidence) -> tuple[Array, Array, Array]:
     return found.estimate[of_kind], found.lower[of_kind], found.upper[of_kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whitened", [False, True])
 def test_noise_of_moments_is_as_stated(whitened: bool) -> None:
     """By repetition, of columns that have a factor in common."""
@@ -84,6 +85,7 @@ def test_groups_have_the_moments_of_releases() -> None:
     assert np.mean((most - least) / (upper - lower)) < 2
 
 
+@pytest.mark.slow
 def test_rows_of_one_length_have_no_long_tail() -> None:
     """Columns of two modes: nothing is lost, and the noise of that is not a column's share."""
     stream = np.random.default_rng(3)
@@ -144,6 +146,7 @@ def test_kurtosis_is_that_of_the_cells(
     assert (found < most).all()
 
 
+@pytest.mark.slow
 def test_bias_spans_correlations_with_and_without_what_was_lost() -> None:
     """A pair that only the tail correlates: what is estimated lies half way."""
     table = np.random.default_rng(4).normal(size=(200_000, 6))
@@ -185,6 +188,7 @@ def with_levels(rows: int, shares: Sequence[float], seed: int) -> tuple[Array, E
     return cells, scaled.release(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [(0.7, 0.3), (0.6, 0.35, 0.05)])
 def test_correlations_of_the_levels_of_a_column_follow_from_their_shares(
     shares: tuple[float, ...],

@@ -28,6 +28,7 @@ def lognormal_table(rows: int = 20_000) -> tuple[Array, list[tuple[float, float]
     return cells, [(-each if each < 100 else 0.0, each) for each in largest]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_intervals_contain_the_moments_of_cells_that_are_clamped(epsilon: float) -> None:
     table, bounds = lognormal_table()
@@ -48,6 +49,7 @@ def test_intervals_contain_the_moments_of_cells_that_are_clamped(epsilon: float)
     assert np.mean(covered) >= 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_later_release_with_the_same_constants_has_the_tails_of_the_first(epsilon: float) -> None:
     table, bounds = lognormal_table(40_000)
@@ -104,6 +106,7 @@ def test_a_bin_may_have_no_width_in_scaled_units(epsilon: float) -> None:
     assert errors.max() < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_tails_without_bounds_end_where_no_cell_is_expected(epsilon: float) -> None:
     """Seventy empty octaves show nothing, and a mean of what they may contain is anything."""
@@ -128,6 +131,7 @@ def test_tails_without_bounds_end_where_no_cell_is_expected(epsilon: float) -> N
     assert np.mean(covered) >= 0.9
 
 
+@pytest.mark.slow
 def test_bins_of_all_stages_bound_a_tail() -> None:
     """The bins of the last stage are where nearly all cells are, and few are farther out."""
     stream = np.random.default_rng(8)
@@ -147,6 +151,7 @@ def test_bins_of_all_stages_bound_a_tail() -> None:
     assert np.mean(covered) > 0.88
 
 
+@pytest.mark.slow
 def test_noise_of_one_stage_does_not_make_an_endless_tail() -> None:
     """Without bounds, noise in a bin of large numbers would be a second moment of any size."""
     for seed in (1000, 1001, 1002):

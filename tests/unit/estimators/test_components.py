@@ -75,6 +75,7 @@ def test_columns_are_chosen_by_name() -> None:
         pca(evidence, columns=("wage",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "rows", "sd", "scale"),
     [

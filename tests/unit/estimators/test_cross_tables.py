@@ -142,6 +142,7 @@ def test_intervals_of_counts_cover_the_table() -> None:
     assert np.square(errors).mean() <= 1.1 * np.square(entries).mean()
 
 
+@pytest.mark.slow
 def test_intervals_of_shares_cover_the_population() -> None:
     covered = []
     for seed in range(20):
@@ -155,6 +156,7 @@ def test_intervals_of_shares_cover_the_population() -> None:
     assert np.mean(covered) >= 0.92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace"])
 @pytest.mark.parametrize("sd", [0.001, 0.01])
 def test_test_of_independence_keeps_its_level(family: Family, sd: float) -> None:

@@ -218,6 +218,7 @@ def test_denoising_beats_projection_for_every_law(family: Family) -> None:
                 assert shares[1] <= 0.6, (name, shares)
 
 
+@pytest.mark.slow
 def test_loss_to_projection_is_bounded_at_low_rank() -> None:
     """In the worst case, projection finds the exact boundary; the loss to it is bounded."""
     for p, rank, size, most in ((3, 1, 1.0, 1.6), (12, 2, 5.0, 1.2), (12, 2, 0.3, 1.0)):

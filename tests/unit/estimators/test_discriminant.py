@@ -333,6 +333,7 @@ def test_breast_cancer(epsilon: float, most: float) -> None:
     assert np.mean(found) < most
 
 
+@pytest.mark.slow
 def test_discriminant_estimate_of_a_release_is_archived(tmp_path: Path, home: Path) -> None:
     rng = np.random.default_rng(13)
     kind = rng.choice(["a", "b"], size=3000, p=[0.6, 0.4])

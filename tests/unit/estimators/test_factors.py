@@ -67,6 +67,7 @@ def analysed(evidence: Evidence, **settings: Any) -> Estimate:
     return registry["factors"](name="factors", **settings).fit(evidence)
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_the_maximum_of_the_likelihood() -> None:
     """scikit-learn finds the same by expectation and maximisation."""
     table = rows_of(TRUTH, 3000, 1)
@@ -108,6 +109,7 @@ def test_rotations_minimise_their_criteria() -> None:
         assert criterion(found, size == 1) <= min(others) + 1e-9
 
 
+@pytest.mark.slow
 def test_oblique_factors_are_recovered() -> None:
     correlated = np.array([[1.0, 0.4], [0.4, 1.0]])
     evidence = evidence_of(rows_of(TRUTH, 20_000, 4, correlated), 0.002)
@@ -135,6 +137,7 @@ def test_intervals_cover() -> None:
     assert 0.9 <= np.mean(communalities) <= 0.99
 
 
+@pytest.mark.slow
 def test_number_of_factors_and_unknown_ones() -> None:
     evidence = evidence_of(rows_of(TRUTH, 5000, 7), 0.02)
     found = Release(evidence).factor_analysis()
@@ -159,6 +162,7 @@ def test_too_many_factors_are_refused() -> None:
         analysed(evidence, columns=("q9", "q1"))
 
 
+@pytest.mark.slow
 def test_heywood_cases_are_said() -> None:
     table = rows_of(TRUTH, 2000, 9)
     table[:, 0] = table[:, 1]
@@ -175,6 +179,7 @@ def exact_alpha(table: Array) -> float:
     return float(k / (k - 1) * (1 - own / table.sum(axis=1).var()))
 
 
+@pytest.mark.slow
 def test_reliability_without_noise_is_that_of_the_table() -> None:
     table = rows_of(ITEMS[:5], 3000, 10) * (1.0, 1.2, 0.8, 1.0, 1.1)
     release = Release(evidence_of(table))
@@ -217,6 +222,7 @@ def test_intervals_of_reliability_cover_answers_of_five_levels() -> None:
     assert np.mean(covered) >= 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_few_impossible_draws_do_not_hide_alpha(seed: int) -> None:
     """Of items that are nearly one, a few simulated alphas are above 1."""
@@ -227,6 +233,7 @@ def test_few_impossible_draws_do_not_hide_alpha(seed: int) -> None:
     assert 0.9 < found.iloc[0] < truth < found.iloc[1] < 1
 
 
+@pytest.mark.slow
 def test_what_noise_hides_has_no_reliability() -> None:
     table = rows_of(TRUTH[:4] * 0.2, 300, 11)
     found = Release(evidence_of(table, 0.1)).reliability(NAMES[:4])
@@ -236,6 +243,7 @@ def test_what_noise_hides_has_no_reliability() -> None:
         Release(evidence_of(table, 5.0)).reliability(NAMES[:4])
 
 
+@pytest.mark.slow
 def test_results_are_shown() -> None:
     mpl.use("agg")
     release = Release(evidence_of(rows_of(TRUTH, 3000, 12), 0.08))

@@ -50,12 +50,14 @@ def covered(evidence: Evidence, table: Array) -> Array:
     )
 
 
+@pytest.mark.slow
 def test_intervals_contain_what_the_histograms_show_far_out() -> None:
     table = coded_table()
     held = [covered(privately_scaled(table, BOUNDS, 1.0, seed), table) for seed in range(10)]
     assert np.mean(held) >= 0.7
 
 
+@pytest.mark.slow
 def test_verdict_sets_such_a_column_aside() -> None:
     table, unnoticed = coded_table(), 0
     for seed in range(10):
@@ -65,6 +67,7 @@ def test_verdict_sets_such_a_column_aside() -> None:
     assert unnoticed <= 5
 
 
+@pytest.mark.slow
 def test_noise_within_wide_bounds_is_seldom_taken_for_cells() -> None:
     table, found = np.random.default_rng(9).normal(size=(ROWS, 6)), []
     for seed in range(10):

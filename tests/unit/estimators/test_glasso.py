@@ -179,6 +179,7 @@ def test_every_problem_gives_a_minimiser_or_a_proof(solver: Solver) -> None:
     assert seed / 5 < none < 4 * seed / 5
 
 
+@pytest.mark.slow
 def test_solvers_agree_and_name_themselves() -> None:
     S = noisy(1, 15, 0.1)
     found = {solver: graphical_lasso(S, 0.2, solver=solver, tol=1e-13) for solver in EVERY}
@@ -195,6 +196,7 @@ def test_solvers_agree_and_name_themselves() -> None:
     assert graphical_lasso(S, 5.0).solver == "closed-form"
 
 
+@pytest.mark.slow
 def test_coordinate_descent_falls_back_to_admm() -> None:
     """It falls back at feasible penalties where soft-thresholding is not positive definite."""
     S = noisy(0, 20, 0.5)
@@ -214,6 +216,7 @@ def test_coordinate_descent_falls_back_to_admm() -> None:
     assert residual(both, off(P), mixed.precision) < 1e-5
 
 
+@pytest.mark.slow
 def test_coordinate_descent_reports_failure_as_unconverged() -> None:
     for seed in range(20):
         S = noisy(seed, 10, 0.6)
@@ -351,6 +354,7 @@ def test_unpenalised_entries_are_matched_exactly(solver: Solver) -> None:
     np.testing.assert_allclose(fitted[banded], S[banded], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tol", [pytest.param(1e-2, marks=pytest.mark.slow), 1e-13])
 @pytest.mark.parametrize("solver", ["auto", *EVERY])
 def test_without_penalties_the_minimiser_is_the_inverse(solver: Solver, tol: float) -> None:

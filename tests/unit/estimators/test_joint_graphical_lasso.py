@@ -172,6 +172,7 @@ def test_amount_of_sharing_follows_from_the_tables() -> None:
     assert apart == 0
 
 
+@pytest.mark.slow
 def test_shared_edges_are_found_in_every_table() -> None:
     edges = fitted(simulated(4, same=True)).tables["edges"]
     chain = {(f"c{k}", f"c{k + 1}") for k in range(P - 1)}

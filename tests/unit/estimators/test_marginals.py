@@ -247,6 +247,7 @@ def test_answers_on_a_scale_are_whole_however_bins_lie() -> None:
     assert [each.value for each in found] == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+@pytest.mark.slow
 def test_all_stages_make_quantiles_more_exact() -> None:
     errors, rng = np.zeros((2, 40)), np.random.default_rng(16)
     grids = [zoomed_grid(Constants(c, 1.0, 1.0, bins=32), -9.0, 9.0).edges for c in (0.0, 0.1, 0.2)]

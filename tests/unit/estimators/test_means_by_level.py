@@ -29,6 +29,7 @@ def levels_of(cells: Array, seed: int) -> Array:
     return np.digitize(mixed, np.quantile(mixed, [0.5, 0.8])).astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_means_by_level_cover_what_clipping_hides(epsilon: float) -> None:
     covered = []
@@ -44,6 +45,7 @@ def test_means_by_level_cover_what_clipping_hides(epsilon: float) -> None:
     assert np.mean(covered) > 0.9
 
 
+@pytest.mark.slow
 def test_means_by_level_average_to_the_mean() -> None:
     stream = np.random.default_rng(1)
     cells = 100 + 5 * stream.normal(size=(ROWS, 4))
@@ -58,6 +60,7 @@ def test_means_by_level_average_to_the_mean() -> None:
     np.testing.assert_allclose(groups.to_numpy(), truth, atol=0.4)
 
 
+@pytest.mark.slow
 def test_means_by_level_are_unknown_where_only_signs_are_published() -> None:
     cells = np.random.default_rng(2).normal(size=(ROWS, 4))
     cells[:, 1] = np.where(np.arange(ROWS) % 500 == 0, 9e4, 0.0)

@@ -80,6 +80,7 @@ def evidence_of(matrix: Array, law: NoiseLaw, root: Array | None = None) -> Evid
     return Evidence(matrix, matrix, law, 1000.0, terms=terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", [None, [[1.0, 0.0, 0.3], [0.0, 0.8, 0.5], [0.3, 0.5, 0.6]]])
 def test_stated_deviations_of_means_and_centred_moment_match_simulation(root: Any) -> None:
     """4,000 draws: the standard error of a deviation is 1.1 % of it, the tolerance 6 %."""
@@ -107,6 +108,7 @@ def test_stated_deviations_of_means_and_centred_moment_match_simulation(root: An
     assert centred_moment(lost) is None
 
 
+@pytest.mark.slow
 def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: Path) -> None:
     """With an intercept, the report's correlations are about the means."""
     stream = np.random.default_rng(4)
@@ -156,6 +158,7 @@ def test_invalid_columns_are_refused_by_name(
     assert key in err
 
 
+@pytest.mark.slow
 def test_levels_and_intercept_are_fixed_terms(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

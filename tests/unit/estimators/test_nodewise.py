@@ -92,6 +92,7 @@ def test_without_noise_it_agrees_with_the_inverse() -> None:
     np.testing.assert_allclose(found.standard_error[off], inverse.standard_error[off], rtol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [
@@ -146,6 +147,7 @@ def test_p_values_of_unconnected_columns_are_uniform() -> None:
         assert share >= 0.4 * level
 
 
+@pytest.mark.slow
 def test_intervals_are_nodewise_where_the_inverse_is_unknown() -> None:
     covariance = hubs(30)
     truth = partial_correlations(covariance)

@@ -31,6 +31,7 @@ def two_laws(share: float, times: float, seed: int) -> Array:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_partial_correlations_of_the_table_are_covered(epsilon: float) -> None:
     stream = np.random.default_rng(1)
@@ -51,6 +52,7 @@ def test_partial_correlations_of_the_table_are_covered(epsilon: float) -> None:
     assert np.mean(covered) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["correlation", "partial-correlation"])
 def test_edges_that_hidden_rows_undo_are_not_discovered(of: CorrelationKind) -> None:
     found = []
@@ -97,6 +99,7 @@ def test_errors_are_symmetric_to_the_last_digit(seed: int) -> None:
         np.testing.assert_array_equal(matrix, matrix.T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [8, 3])
 def test_heavy_tails_alone_give_few_edges(columns: int) -> None:
     """Columns without any correlation, the first of which have a random factor in common."""

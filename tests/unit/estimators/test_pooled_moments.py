@@ -52,6 +52,7 @@ def missed(pool: Evidence, table: Array) -> list[float]:
     return result
 
 
+@pytest.mark.slow
 def test_pool_covers_what_its_releases_clipped() -> None:
     one, other = long_tailed(1), long_tailed(2)
     twice, _ = pooled(releases(one, 1, 2), same_rows=True)
@@ -75,6 +76,7 @@ def test_intervals_of_a_pool_are_not_wider_than_the_best_ones(same_rows: bool) -
     assert (pool <= 1.1 * np.fmin(first, second)).all()
 
 
+@pytest.mark.slow
 def test_bias_of_a_pool_does_not_shrink_with_the_releases() -> None:
     own = releases(long_tailed(1), 1, 2, 3, 4)
     pool, _ = pooled(own, same_rows=True)
@@ -88,6 +90,7 @@ def test_bias_of_a_pool_does_not_shrink_with_the_releases() -> None:
     assert noise[0].mean() < 0.8 * np.mean(noise[1:])
 
 
+@pytest.mark.slow
 def test_units_of_the_pool_do_not_matter() -> None:
     pair = releases(long_tailed(1), 1, 2)
     first, second = (pooled(pair, same_rows=True, units_of=k)[0] for k in (0, 1))
@@ -110,6 +113,7 @@ def test_units_of_the_pool_do_not_matter() -> None:
     assert np.abs((lost[0] - lost[1]) / np.outer(spread, spread)).max() < 0.02
 
 
+@pytest.mark.slow
 def test_pools_of_one_population_seldom_differ() -> None:
     pools = []
     for seed in range(3):
@@ -119,6 +123,7 @@ def test_pools_of_one_population_seldom_differ() -> None:
     assert found["p_value"].min() > 1e-3
 
 
+@pytest.mark.slow
 def test_pool_has_the_caveats_and_the_verdict_of_its_releases() -> None:
     pair = releases(long_tailed(1), 1, 2)
     pool, _ = pooled(pair, same_rows=True)
@@ -178,6 +183,7 @@ def test_pool_with_a_release_without_lost_moments_does_not_have_them(same_rows: 
     assert clipped_moments(pool) is None
 
 
+@pytest.mark.slow
 def test_cells_that_are_missing_together_do_not_bias_analyses_of_a_pool() -> None:
     stream = np.random.default_rng(7)
     shared = stream.normal(size=(ROWS, 1))

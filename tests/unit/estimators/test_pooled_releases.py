@@ -171,6 +171,7 @@ def differing(*releases: ReleaseEvidence, **settings: Any) -> list[dict[str, Any
     return [each for each in lines if each["kind"] == "tables differ"]
 
 
+@pytest.mark.slow
 def test_tables_that_differ_are_named() -> None:
     """One of them has incomes that are a third higher; releases of one population do not differ."""
     first, like = (release(f"{k}/v1-r1", noisy(0.02, k + 1, of_table=k)) for k in range(2))

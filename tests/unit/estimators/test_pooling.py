@@ -127,6 +127,7 @@ def test_releases_with_other_constants_are_brought_to_common_units(missing: floa
         assert (np.abs(covariance - expected.covariance) < atol).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [

@@ -163,6 +163,7 @@ def test_names_in_place_of_a_formula() -> None:
     assert list(everything["term"]) == ["Intercept", "a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_missing_cells_are_corrected() -> None:
     """Intervals hold the coefficients, and their errors are those of simulated tables."""
     shares, truth = np.array([0.9, 0.8, 0.7, 1.0]), np.array([2, 1, -0.5, 0.2])
@@ -186,6 +187,7 @@ def test_column_without_any_cell_is_unknown() -> None:
     assert list(found.index[found["known"] == "no"]) == ["Intercept", "b"]  # its mean is unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folds", [1, 10])
 @pytest.mark.parametrize(
     "sd",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.typing import NDArray
 
 from gramercy.api.regression import RegressionResult
@@ -37,6 +38,7 @@ def coefficients(release: Evidence, outcome: str = "c0") -> pd.DataFrame:
     return tables["coefficients"].set_index("term")
 
 
+@pytest.mark.slow
 def test_intervals_contain_the_coefficients_of_the_unclipped_table() -> None:
     with_lost, without, known = [], [], []
     for seed in range(4):

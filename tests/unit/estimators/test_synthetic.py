@@ -108,6 +108,7 @@ def shares(table: pd.DataFrame, columns: list[str]) -> pd.Series:
     return table[columns].value_counts(normalize=True).sort_index()
 
 
+@pytest.mark.slow
 def test_rows_reproduce_a_release_without_noise() -> None:
     table, facts = mixed_table()
     estimate = Synthetic(rows=ROWS).fit(release_of(table, facts))
@@ -155,6 +156,7 @@ def test_skewed_columns_keep_histograms_and_correlations() -> None:
     assert estimate.tuning["largest_correlation_error"] < 2 * ERROR
 
 
+@pytest.mark.slow
 def test_rows_are_deterministic_and_extend_shorter_ones() -> None:
     copula = mixed_copula()
     rows = copula.draw(40_000)

@@ -178,6 +178,7 @@ def years(
     return {str(2020 + k): each for k, each in enumerate(releases)}
 
 
+@pytest.mark.slow
 def test_a_table_that_is_split_at_random_has_not_changed() -> None:
     p_values = [
         over_time(years(tailed(seed, 40_000), seed)).changes["p_value"].dropna()
@@ -203,6 +204,7 @@ def test_years_of_skewed_columns_have_not_changed() -> None:
         assert over_time(releases).changes["p_value"].min() > 0.01
 
 
+@pytest.mark.slow
 def test_changes_of_several_errors_are_found_next_to_tails() -> None:
     table = tailed(1, 80_000)
     table[60_000:, 4] += 0.15
@@ -219,6 +221,7 @@ def quarters(table: NDArray[np.float64], seed: int) -> dict[str, Evidence]:
     return {str(2020 + k): each for k, each in enumerate(releases)}
 
 
+@pytest.mark.slow
 def test_a_series_of_one_population_has_not_changed() -> None:
     """Releases with the constants of the first one: false alarms at their level."""
     p_values = [
@@ -231,6 +234,7 @@ def test_a_series_of_one_population_has_not_changed() -> None:
     assert (tested < 0.05).mean() <= 0.1
 
 
+@pytest.mark.slow
 def test_small_changes_of_the_population_are_found_in_a_series_with_common_constants() -> None:
     """Smaller ones than where each release has constants, and so a bias, of its own."""
     table = tailed(1, 80_000)
@@ -255,6 +259,7 @@ def unlike_tails(seed: int) -> tuple[Evidence, Evidence]:
     return first, second
 
 
+@pytest.mark.slow
 def test_p_values_are_small_where_intervals_are_without_zero() -> None:
     """Also where both releases clip alike; the test of one population is of clipped rows."""
     for seed in (2, 5, 6):
@@ -267,6 +272,7 @@ def test_p_values_are_small_where_intervals_are_without_zero() -> None:
         assert p_values.loc["c2", "p_value"] < 0.01
 
 
+@pytest.mark.slow
 def test_releases_that_were_clipped_in_different_metrics_have_no_common_bias() -> None:
     table = tailed(1, 80_000)
     table[60_000:, 4] += 0.06
@@ -280,6 +286,7 @@ def test_releases_that_were_clipped_in_different_metrics_have_no_common_bias() -
     assert unlike > 0.3
 
 
+@pytest.mark.slow
 def test_series_states_the_numbers_of_its_releases() -> None:
     """Only the test is of clipped rows."""
     releases = quarters(tailed(2, 40_000), 2)
@@ -289,6 +296,7 @@ def test_series_states_the_numbers_of_its_releases() -> None:
     assert np.allclose(found["second"], measure(releases["2022"]).estimate, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_difference_of_two_halves_allows_for_their_bias() -> None:
     table = tailed(3, 40_000)
     halves = [
@@ -310,6 +318,7 @@ def test_signs_are_not_compared_with_values() -> None:
     assert found.drop(of_sign.index)["p_value"].notna().all()
 
 
+@pytest.mark.slow
 def test_unknown_bias_explains_differences_between_other_constants() -> None:
     table = tailed(6, 20_000)
     table[10_000:, 0] *= 3

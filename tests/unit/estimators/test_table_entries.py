@@ -97,6 +97,7 @@ def test_standard_errors_match_simulation(present: tuple[float, float]) -> None:
         assert (noise > 0.2 * stated).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("population", "least"),
     [
@@ -115,6 +116,7 @@ def test_intervals_cover(population: Population, least: float) -> None:
         assert coverage.max() < 0.99
 
 
+@pytest.mark.slow
 def test_gaussian_law_is_too_narrow_for_skewed_rows_without_folds() -> None:
     """The reason for folds: what the jackknife covers, the Gaussian law does not."""
     skew = Population(skewed, rows=2000)

@@ -153,6 +153,7 @@ def test_refit_of_graphs_without_closed_form() -> None:
     np.testing.assert_allclose(refit(S, ~full & False), np.diag(1 / np.diag(S)))
 
 
+@pytest.mark.slow
 def test_ebic_finds_the_graph_despite_noise() -> None:
     rng, p = np.random.default_rng(6), 15
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
@@ -180,6 +181,7 @@ def test_ebic_finds_no_edges_among_independent_columns() -> None:
 # Cross-validation
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("repair_by_projection")
 @pytest.mark.parametrize("sizes", [(100, 100, 100), (50, 100, 250)])
 def test_training_folds_have_the_stated_noise_law(sizes: tuple[int, ...]) -> None:
@@ -308,6 +310,7 @@ def test_first_drop_of_the_error_on_folds() -> None:
         first_drop(replace(evidence, folds=()), path, grid)
 
 
+@pytest.mark.slow
 def test_first_drop_finds_the_graph_where_the_smallest_loss_does_not() -> None:
     rng, p = np.random.default_rng(12), 10
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
@@ -369,6 +372,7 @@ def test_stability_selection_finds_the_true_edges() -> None:
     assert none.penalty == grid[4]
 
 
+@pytest.mark.slow
 def test_accuracy_of_draws_hardly_changes_frequencies() -> None:
     """The rule computes graphs of draws less accurately than those of the other rules."""
     evidence = seen(np.random.default_rng(19), ar1(40), 2000, 1e-3)
@@ -418,6 +422,7 @@ def test_paths_end_at_dense_graphs() -> None:
     assert not never.stable(1.0).size
 
 
+@pytest.mark.slow
 def test_penalty_without_a_minimiser_is_not_chosen() -> None:
     """Small penalties of the raw matrix have no minimiser."""
     rng = np.random.default_rng(16)

@@ -88,6 +88,7 @@ def test_floor_is_small_where_the_noise_is_small() -> None:
     assert vector @ (with_diagonal_floor(centred) - centred.repaired) @ vector < 0.03 * value
 
 
+@pytest.mark.slow
 def test_noise_about_means_is_that_of_repeated_releases() -> None:
     source = scaled()
     rng = np.random.default_rng(5)
@@ -133,6 +134,7 @@ def test_pool_with_a_plain_release_of_the_same_rows_keeps_the_small_directions()
     assert smallest(together)[0] == pytest.approx(smallest(release())[0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_p_values_of_tables_in_one_metric_are_uniform_without_a_change() -> None:
     rng, root = np.random.default_rng(3), np.linalg.cholesky(TRUTH).T
     p_values = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.discoveries import Discoveries
@@ -49,6 +50,7 @@ def table_of(evidence: Evidence, outcome: int) -> tuple[Array, Array, Array, Arr
     return found["coefficient"].to_numpy(), bounds, found["known"].eq("yes").to_numpy(), actual
 
 
+@pytest.mark.slow
 def test_coefficients_of_correlated_columns_are_known_and_covered() -> None:
     errors, widths, covered = [], [], []
     for seed in range(3):
@@ -83,6 +85,7 @@ def test_regressors_of_correlated_columns_are_selected() -> None:
     assert len(selected) < 8
 
 
+@pytest.mark.slow
 def test_partial_correlations_of_correlated_columns_have_narrow_intervals() -> None:
     found = Intervals(of="partial-correlation").fit(release()).matrices
     lower, upper = found["lower"][1:, 1:], found["upper"][1:, 1:]

@@ -74,6 +74,7 @@ RELEASES = (
 )
 
 
+@pytest.mark.slow
 def test_honest_journal_is_consistent(journal: list[Entry]) -> None:
     charged = [entry for entry in journal if entry.kind == "reserved"]
     assert tuple(entry.release for entry in charged) == RELEASES

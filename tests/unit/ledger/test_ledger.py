@@ -262,6 +262,7 @@ def test_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
         Ledger(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9])
 def test_truncated_file_is_damaged_and_not_a_full_disk(share: float, tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"

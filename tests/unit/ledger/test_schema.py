@@ -14,6 +14,7 @@ from tests.support.ledgers import charge
 from tests.support.problems import raises
 
 
+@pytest.mark.slow
 def test_ledger_of_another_schema_is_refused(database: Path | str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v1")

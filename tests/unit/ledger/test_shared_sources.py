@@ -38,6 +38,7 @@ def second(tmp_path: Path) -> Path:
     return write_yaml(tmp_path / "second.yaml", request)
 
 
+@pytest.mark.slow
 def test_plan_names_data_sets_with_the_same_table(
     second: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,6 +48,7 @@ def test_plan_names_data_sets_with_the_same_table(
     assert "toy" in out
 
 
+@pytest.mark.slow
 def test_budget_and_audit_name_data_sets_with_the_same_table(
     second: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gramercy.ledger import Charge, Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
@@ -84,6 +86,7 @@ TOY = life("toy", 3.0, TENTH, "lifetime")
 OTHER = life("others", 2.0, Guarantee(TENTH.mu / 2, 1e-8, 0.25), "year")
 
 
+@pytest.mark.slow
 def test_data_sets_are_as_if_each_had_its_own_ledger(tmp_path: Path) -> None:
     together = Ledger(tmp_path / "together.sqlite")
     alone = {name: Ledger(tmp_path / f"{name}.sqlite") for name in ("toy", "others")}
@@ -128,6 +131,7 @@ def test_new_budget_keeps_its_period(tmp_path: Path) -> None:
     assert ledger.find_inconsistencies([ledger.head()]) == []
 
 
+@pytest.mark.slow
 def test_overview_of_all_data_sets_agrees_with_each_of_them(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     for of_toy, of_other in zip(TOY, OTHER, strict=True):

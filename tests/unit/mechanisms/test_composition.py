@@ -31,6 +31,7 @@ CHARGES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(CHARGES, max_size=12), st.randoms())
 def test_total_is_exact_sum_of_charges(charges: list[Guarantee], random: object) -> None:
     total = NO_CHARGES
@@ -46,6 +47,7 @@ def test_total_is_exact_sum_of_charges(charges: list[Guarantee], random: object)
     assert guarantee == compose(reversed(charges))
 
 
+@pytest.mark.slow
 def test_many_charges_accumulate_without_drift() -> None:
     """Adding them one by one equals adding them at once, unlike a sum of doubles."""
     many, charge = 10**5, Guarantee(0.1, 1e-13, 0.1)

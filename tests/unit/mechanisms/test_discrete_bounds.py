@@ -60,6 +60,7 @@ def test_tabulated_bounds_enclose_the_tail_probabilities(
     assert all(tail < high + 1 for high, tail in zip(upper, tails, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guard", [-12, 0])
 @pytest.mark.parametrize("sigma", [0.3, 7.5])
 def test_certified_draws_are_right_however_wide_the_bounds_are(

@@ -56,6 +56,7 @@ def test_variance_of_integer_rows_is_that_of_their_law() -> None:
     assert rounded.law.cell_variance == rounded_variance(rounded.scale)
 
 
+@pytest.mark.slow
 def test_discrete_gaussian_is_charged_by_its_zcdp() -> None:
     made = integer_rows()
     rho = 25 / (2 * made.scale**2)

@@ -344,6 +344,7 @@ def test_profile_with_a_step_is_bounded_up_to_the_step(end: float) -> None:
     assert exact_delta(made.mu, end * 1.01) < needed
 
 
+@pytest.mark.slow
 def test_delta_that_never_falls_is_charged_as_failure() -> None:
     constant = 0.25
     made = Guarantee.from_profile(lambda _: constant, constant / 2)
@@ -356,6 +357,7 @@ def test_profile_that_is_zero_costs_the_target_and_almost_no_mu() -> None:
     assert 0 < made.mu <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mu", "target"), [(0.2, 1e-8), (3.0, 1e-5)])
 def test_profile_of_a_gaussian_costs_little_more_than_its_mu(mu: float, target: float) -> None:
     made = Guarantee.from_profile(partial(gdp_delta, mu), target)

@@ -115,6 +115,7 @@ def test_release_estimate_report_verify(
     assert set(release.estimates) == {p.name for p in (root / "estimates").iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "integer-rows", "local"])
 def test_published_rows_have_the_stated_noise(name: str, tmp_path: Path, home: Path) -> None:
     """They are the table's rows plus noise of the stated scale, and determine the matrix."""
@@ -141,6 +142,7 @@ def test_published_rows_have_the_stated_noise(name: str, tmp_path: Path, home: P
     assert abs(noise.mean()) < 5 * made.scale / np.sqrt(count)
 
 
+@pytest.mark.slow
 def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_spelling_of_cells_does_not_change_published_rows(
     assert seen[0][0] == [100] * 7
 
 
+@pytest.mark.slow
 def test_malformed_lines_become_zero_rows_in_place(tmp_path: Path, home: Path) -> None:
     """A malformed line must not shift other published rows: it becomes a zero row."""
     request = write_inputs(tmp_path, "integer-rows", rows=8)
@@ -188,6 +191,7 @@ def test_malformed_lines_become_zero_rows_in_place(tmp_path: Path, home: Path) -
     assert record["malformed_rows"] == 5
 
 
+@pytest.mark.slow
 def test_integer_rows_are_published_in_table_units(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +212,7 @@ def test_integer_rows_are_published_in_table_units(
     verify_release(open_archive(home / "archive"), "toy", "v1-r1", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["off the lattice", "a row less", "another matrix"])
 def test_forged_rows_fail_verification(what: str, tmp_path: Path, home: Path) -> None:
     """Verification detects rewritten rows under a valid seal, even without the ledger."""
@@ -244,6 +249,7 @@ def reseal_forged(archive: Archive, folder: Path, **facts: Any) -> None:
     archive.seal(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "matrix-laplace"])
 def test_forged_sources_fail_verification(name: str, tmp_path: Path, home: Path) -> None:
     """Only an average of reports may have sources."""
@@ -490,6 +496,7 @@ def test_comparison_ranks_mechanisms_by_error(
     assert gaussian.guarantee.mu == pytest.approx(2 * np.sqrt(3), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_comparison_has_the_constants_of_the_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -98,6 +98,7 @@ def squared_sensitivity(name: str, neighbours: Neighbours, p: int, count: bool) 
     return 1 + Fraction(count, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["laplace", "k-norm", "matrix-laplace"])
 @pytest.mark.parametrize(
     ("neighbours", "count"),
@@ -154,6 +155,7 @@ def wishart(p: int = 3, neighbours: Neighbours = "replace-one", **keys: Any) -> 
     return Wishart.from_spec(spec, PublicParameters(p, 100, neighbours, failure_share=share))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_wishart_guarantee_is_that_of_its_neighbours(neighbours: Neighbours) -> None:
     made = wishart(neighbours=neighbours, epsilon=1.0, delta=1e-6, calibration="published")

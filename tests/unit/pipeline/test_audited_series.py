@@ -59,6 +59,7 @@ def series(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context
     ledger.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_honest_series_has_no_discrepancies(series: Context) -> None:
     audit = make_audit(series)
     assert [str(each) for each in audit.discrepancies] == []

@@ -305,6 +305,7 @@ def test_audit_finds_changes_to_any_ledger_column(audited: Home, column: str) ->
     assert audit_findings() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["NULL", "x'00ff'"])
 def test_data_set_that_is_not_text_is_found_among_others(audited: Home, value: str) -> None:
     Ledger.of(audited).charge(contract(id="ward"), "v1", "another", Guarantee(0.01), "")
@@ -312,6 +313,7 @@ def test_data_set_that_is_not_text_is_found_among_others(audited: Home, value: s
     assert ("ledger", families.ENTRY.code) in audit_findings()
 
 
+@pytest.mark.slow
 def test_audit_finds_removed_ledger_entries(audited: Home) -> None:
     for seq in range(1, Ledger.of(audited).head().seq + 1):
         restore_ledger(audited.root)
@@ -365,6 +367,7 @@ def test_audit_finds_forged_ledger_entries(audited: Home, name: str) -> None:
     assert last + 1 in [each.problem.facts.get("entry") for each in discrepancies]
 
 
+@pytest.mark.slow
 def test_audit_command(audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = run_json("audit", "--output", tmp_path / "here", capsys=capsys)
     assert facts["discrepancies"] == []
@@ -452,6 +455,7 @@ def test_withdrawal_needs_a_reason_and_refunds_nothing(
     assert "withdrawn" in run_command("budget", capsys=capsys)[1]
 
 
+@pytest.mark.slow
 def test_withdrawn_release_is_not_reused(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     run_release(request)
@@ -463,6 +467,7 @@ def test_withdrawn_release_is_not_reused(tmp_path: Path, home: Path) -> None:
     assert audit_findings() == []
 
 
+@pytest.mark.slow
 def test_interrupted_withdrawal_can_be_finished(
     audited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,6 +303,7 @@ def test_site_makes_only_pages_that_are_not_as_they_should_be(
     assert site() == ["data set"] * 2 + ["release"] * 3
 
 
+@pytest.mark.slow
 def test_withdrawal_is_shown_on_all_pages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -403,6 +404,7 @@ def test_pages_without_a_ledger_show_no_budget(
     assert "meter" not in (root / "toy/index.html").read_text().partition("</style>")[2]
 
 
+@pytest.mark.slow
 def test_changes_are_measured_against_the_noise(tmp_path: Path) -> None:
     names = [
         run_release(write_request(tmp_path, request={"version": version, "mechanism": LITTLE}))
@@ -523,6 +525,7 @@ def test_remote_listing_fetches_only_descriptions(
     assert refused.value.facts["path"] == f"{place}/toy/v2-r1/release/datapackage.json"
 
 
+@pytest.mark.slow
 def test_withdrawal_notice_of_another_release_is_refused(tmp_path: Path) -> None:
     for version in ("v1", "v2"):
         run_release(write_request(tmp_path, request={"version": version, "mechanism": LITTLE}))

@@ -91,6 +91,7 @@ def test_registered_data_sets_keep_their_names(
     assert read_plan(path).contract.names == ["cost", "c\u043est"]
 
 
+@pytest.mark.slow
 def test_names_that_a_release_could_not_contain(tmp_path: Path) -> None:
     """Such a release was charged and published, and then no one could read it."""
     name = "\xe9" * 8193
@@ -114,6 +115,7 @@ def test_reports_repeat_every_name(tmp_path: Path) -> None:
         read_plan(request(tmp_path, *names, request={"mechanism": local}))
 
 
+@pytest.mark.slow
 def test_the_longest_name_can_be_read(tmp_path: Path) -> None:
     names = ["\xe9" * 8192, "c1"]
     path = request(tmp_path, *names)
@@ -251,6 +253,7 @@ def test_terms_and_key_are_those_of_the_listed_columns(
 NAMES = st.lists(st.text("ab0129*", min_size=2, max_size=4), unique=True, min_size=1, max_size=9)
 
 
+@pytest.mark.slow
 @given(NAMES, st.randoms())
 def test_result_depends_on_the_set_of_names_only(header: list[str], random: Any) -> None:
     declared = contract({"*": WIDE})

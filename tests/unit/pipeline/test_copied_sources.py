@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_release_reads_a_private_copy_that_is_removed(folder: Path, home: Path) -> None:
     """The integers are those of the same table in a file, and the source is not published."""
     plan, context = read_plan(write_request(folder, source="lake")), Context.default()

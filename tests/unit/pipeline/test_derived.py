@@ -261,6 +261,7 @@ def asked(folder: Path, **keys: Any) -> Path:
     return write_request(folder, **facts | keys.pop("facts", {}), request=keys)
 
 
+@pytest.mark.slow
 def test_a_release_states_what_it_computed(tmp_path: Path) -> None:
     request = written(tmp_path)
     release = run_release(request)
@@ -433,6 +434,7 @@ def test_bounds_of_ages_follow_from_those_of_dates() -> None:
         contract_of({"birth": {"lower": 0.0, "upper": 9.0}} | DATES)
 
 
+@pytest.mark.slow
 def test_the_dates_of_a_series_may_be_computed_from(tmp_path: Path) -> None:
     """They decide the step of a row, and an age, by one read of the column."""
     columns = {"c0": {"lower": -5.0, "upper": 8.0}} | {
@@ -472,6 +474,7 @@ def test_a_missing_input_is_named(tmp_path: Path) -> None:
         check_table(contract_of(source=str(tmp_path / "table.parquet")))
 
 
+@pytest.mark.slow
 def test_malformed_lines_are_not_counted_as_missing_cells(tmp_path: Path) -> None:
     """Under replace-one they stay as rows without cells, of which some columns have a value."""
     written(tmp_path)
@@ -558,6 +561,7 @@ def test_forged_units_and_codes_are_refused(tmp_path: Path) -> None:
         ReleaseSpec.model_validate(facts)
 
 
+@pytest.mark.slow
 def test_synthetic_cells_are_computed_from_synthetic_cells(tmp_path: Path) -> None:
     loud = {"name": "gaussian", "epsilon": 40.0, "delta": 1e-6}
     run_release(written(tmp_path, scaling="private", mechanism=loud))
@@ -571,6 +575,7 @@ def test_synthetic_cells_are_computed_from_synthetic_cells(tmp_path: Path) -> No
     np.testing.assert_array_equal(rows["age_sex=F"] == 0.0, ages == 0.0)
 
 
+@pytest.mark.slow
 def test_what_is_computed_is_fixed_by_the_first_charge(tmp_path: Path) -> None:
     run_release(written(tmp_path))
     other = {"unknown": {"from": "age", "transform": "is missing"}}

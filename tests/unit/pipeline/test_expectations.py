@@ -79,6 +79,7 @@ def most_slow(names: Iterable[str]) -> list[Any]:
     return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", most_slow(WELL_TYPED))
 def test_valid_table_passes(suite_path: Path, how: str) -> None:
     assert failures(suite_path, pd.DataFrame(VALID | WELL_TYPED[how])) == set()

@@ -211,6 +211,7 @@ def test_cross_validated_estimates_are_verified(tmp_path: Path) -> None:
     assert len([check for check in result.checks if check.startswith("estimate")]) == 2
 
 
+@pytest.mark.slow
 def test_noisy_row_total_of_folds_is_unbiased(tmp_path: Path) -> None:
     """Noisy fold counts may be negative; their total is unbiased."""
     plan = plan_with_folds(tmp_path, "add-remove", request={"folds": 10})
@@ -252,6 +253,7 @@ def test_changed_number_of_folds_fails_verification(tmp_path: Path, folds: int) 
     assert refusal_code(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [1, 3])
 def test_omitted_folds_fail_verification(tmp_path: Path, kept: int) -> None:
     place, _ = publish_folds(tmp_path, neighbours="add-remove")

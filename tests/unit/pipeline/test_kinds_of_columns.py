@@ -74,6 +74,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
         )
 
 
+@pytest.mark.slow
 def test_a_release_states_every_kind(found: Any) -> None:
     release, pages = found
     assert release.names == [
@@ -148,6 +149,7 @@ def test_every_kind_of_request_takes_every_kind_of_column(
         assert "19" in pages
 
 
+@pytest.mark.slow
 def test_constants_of_another_release_keep_the_unit(tmp_path: Path, home: Path) -> None:
     folder = tmp_path / "series"
     published(folder, mechanism={"name": "marginals", "epsilon": 20.0, "delta": 1e-7})

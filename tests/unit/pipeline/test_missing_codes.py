@@ -142,6 +142,7 @@ def test_invalid_codes_are_refused(codes: list[Any]) -> None:
         Column.model_validate({"missing": codes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaling", [{}, PRIVATE])
 def test_cells_out_of_the_declared_bounds_are_counted(
     tmp_path: Path, scaling: dict[str, Any]

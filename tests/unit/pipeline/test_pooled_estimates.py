@@ -88,6 +88,7 @@ def test_a_sealed_pool_has_the_numbers_of_gramercy_pool(two: list[str]) -> None:
     assert not result.unchecked
 
 
+@pytest.mark.slow
 def test_a_pool_is_in_the_units_of_its_own_release(tmp_path: Path) -> None:
     """Also if another release has other constants and a much larger weight."""
     publish(tmp_path)
@@ -233,6 +234,7 @@ def test_unknown_withdrawn_and_unsuitable_releases_are_refused(
     assert notice.facts == {"estimate": sealed, "release": "toy/v1-r2"}
 
 
+@pytest.mark.slow
 def test_pools_are_checked_before_a_charge(tmp_path: Path) -> None:
     publish(tmp_path)
 

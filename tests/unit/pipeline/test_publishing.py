@@ -166,6 +166,7 @@ def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) ->
     assert manifest.rows.sd > 1
 
 
+@pytest.mark.slow
 def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
     run_release(write_request(tmp_path))
     (tmp_path / "table.csv").unlink()
@@ -173,6 +174,7 @@ def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
         run_release(write_request(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
 
 
+@pytest.mark.slow
 def test_budget_is_checked_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path, budget={"epsilon": 1.0, "delta": 1.2e-6}))
     (tmp_path / "table.csv").unlink()
@@ -185,6 +187,7 @@ def test_budget_is_checked_before_the_table_is_read(tmp_path: Path, home: Path) 
     assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
 
 
+@pytest.mark.slow
 def test_contracts_in_the_home_are_found_by_id(tmp_path: Path, home: Path) -> None:
     write_request(tmp_path)
     (home / "contracts").mkdir(parents=True)
@@ -209,6 +212,7 @@ def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
         assert caught.value.facts["file"].endswith("table.csv")
 
 
+@pytest.mark.slow
 def test_cell_values_never_refuse_a_release(tmp_path: Path) -> None:
     """Invalid cells are counted for the steward, and never stop the release."""
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1e999,x,\n-1e9,nan,2\n" + "?,,\n" * 38)
@@ -219,6 +223,7 @@ def test_cell_values_never_refuse_a_release(tmp_path: Path) -> None:
     assert run_release(tmp_path / "request.yaml") == "v1-r1"
 
 
+@pytest.mark.slow
 def test_indefinite_estimate_is_refused(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
     bundle = read_release(home / "archive/toy/v1-r1/release")
@@ -228,6 +233,7 @@ def test_indefinite_estimate_is_refused(tmp_path: Path, home: Path) -> None:
     assert fit(indefinite, Ridge(penalty=1e-3, input="raw"))[0].tuning == {"penalty": 1e-3}
 
 
+@pytest.mark.slow
 def test_abandoned_staging_folder_is_removed(tmp_path: Path, home: Path) -> None:
     left = home / "archive/.staging/toy.left"
     other = home / "archive/.staging/other.busy"
@@ -270,6 +276,7 @@ class _CountedStore(FolderStore):
         return super().read(name, most)
 
 
+@pytest.mark.slow
 def test_the_witness_is_read_once(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

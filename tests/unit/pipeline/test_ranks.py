@@ -132,6 +132,7 @@ def test_scores_are_nearly_those_of_the_exact_ranks(bundle: ReleaseBundle, name:
     assert (column.lower, column.upper) == function_of(column).limits((-np.inf, np.inf))
 
 
+@pytest.mark.slow
 def test_numbers_of_a_release_are_those_of_scores(folder: Path, bundle: ReleaseBundle) -> None:
     frame = table()
     release = gramercy.open(Home.default().archive).latest("toy")
@@ -172,6 +173,7 @@ def test_no_cell_is_out_of_bounds(folder: Path, bundle: ReleaseBundle) -> None:
     assert record["filled_cells"]["income"] == 31
 
 
+@pytest.mark.slow
 def test_a_later_release_has_the_scores_of_the_first(folder: Path, bundle: ReleaseBundle) -> None:
     release = bundle.manifest.release
     later = published(asked(folder, version="v2", scaling={"from": release}))
@@ -265,6 +267,7 @@ def test_forged_knots_are_refused(folder: Path, bundle: ReleaseBundle) -> None:
             check(place, replace(bundle, manifest=manifest))
 
 
+@pytest.mark.slow
 def test_scores_of_different_histograms_are_not_compared(
     folder: Path, bundle: ReleaseBundle
 ) -> None:

@@ -63,6 +63,7 @@ def in_use(years: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return years
 
 
+@pytest.mark.slow
 def test_releases_are_listed_as_they_were_published(
     in_use: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +120,7 @@ def test_version_that_leaves_no_room_for_a_number_is_not_charged(home: Path) -> 
     assert len(ledger.charges("toy")) == 9
 
 
+@pytest.mark.slow
 def test_requests_in_parallel_have_different_numbers(database: Path | str) -> None:
     Ledger(database)
     jobs = [(version, f"{version} {k}") for k in range(8) for version in ("2014", "2015")]

@@ -30,6 +30,7 @@ def write(folder: Path, kind: pa.DataType, step: str, timezone: str = "UTC") -> 
     return write_request(folder, request=MONTHLY | {"version": step}, **terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("us", tz="UTC"), pa.string()])
 def test_retyped_dates_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
     """A time with a zone may be on another day than the same one without."""
@@ -40,6 +41,7 @@ def test_retyped_dates_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
     run_release(write(tmp_path, pa.date32(), STEPS[1]))
 
 
+@pytest.mark.slow
 def test_another_time_zone_is_refused(tmp_path: Path) -> None:
     run_release(write(tmp_path, pa.date32(), STEPS[0]))
     with raises(families.TERMS, terms=("period.timezone",)):

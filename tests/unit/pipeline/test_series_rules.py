@@ -194,6 +194,7 @@ def write_parquet(path: Path, kind: str) -> None:
     pq.write_table(frame.append_column("visited", column), path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(TYPES))
 def test_the_type_of_the_dates_is_fixed_by_the_first_step(tmp_path: Path, kind: str) -> None:
     """A day that becomes an instant may be in another step."""

@@ -222,6 +222,7 @@ def test_no_worker_and_no_server(home: Path, capsys: pytest.CaptureFixture[str])
     assert "0 6 * * 1" in facts["release"]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_a_charge_that_was_spent_or_interrupted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -239,6 +240,7 @@ def test_a_charge_that_was_spent_or_interrupted(
     assert facts_of(capsys)["release"]["well"]
 
 
+@pytest.mark.slow
 def test_a_ledger_that_would_not_charge(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +312,7 @@ def test_metrics_for_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert len(typed) == len(set(typed))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_one_screen_for_many_data_sets(capsys: pytest.CaptureFixture[str]) -> None:
     publish("v1")

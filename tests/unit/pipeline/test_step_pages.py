@@ -47,6 +47,7 @@ def listed() -> list[ListedRelease]:
     return Contents(Context.default().archive).list_all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("published")
 def test_listing_has_the_step_of_a_release() -> None:
     first, second = listed()

@@ -113,6 +113,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(publishers, TOY_MOMENT.name, ToyPublisher())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folds", [1, 2])
 def test_toys_are_published_charged_estimated_and_verified(
     home: Path, tmp_path: Path, folds: int

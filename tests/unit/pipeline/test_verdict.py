@@ -98,6 +98,7 @@ def test_proposed_columns_fit_and_one_more_does_not(tmp_path: Path) -> None:
     assert noise_share(planned(tmp_path, 2_000, columns + 1, 1.0)) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "p", "epsilon"),
     [(1_000, 8, 1.0), (3_000, 20, 1.0), pytest.param(20_000, 50, 0.3, marks=pytest.mark.slow)],
@@ -121,6 +122,7 @@ def plain_table(rows: int, p: int, seed: int) -> Any:
     return common + stream.normal(size=(rows, p)) * 0.7**0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "p", "epsilon", "level"),
     [
@@ -154,6 +156,7 @@ def test_plan_says_what_the_report_of_a_plain_table_says(
         assert 0.6 * found < value < 1.6 * found
 
 
+@pytest.mark.slow
 def test_plan_of_a_release_that_is_unreliable_for_any_table_is_red(tmp_path: Path) -> None:
     plan = private_plan(tmp_path, 2_000, 40, 1.0)
     verdict = plan_verdict(plan)
@@ -161,6 +164,7 @@ def test_plan_of_a_release_that_is_unreliable_for_any_table_is_red(tmp_path: Pat
     assert useless(plan) is not None
 
 
+@pytest.mark.slow
 def test_plan_of_a_series_is_not_green(tmp_path: Path) -> None:
     """Later readings may find rows of earlier steps that changed."""
     plan = private_plan(tmp_path, 2_000, 8, 4.0)
@@ -240,6 +244,7 @@ def test_plan_without_a_second_moment_has_no_verdict(tmp_path: Path) -> None:
     assert useless(plan) is None
 
 
+@pytest.mark.slow
 def test_verdict_is_in_the_plan_as_text_and_as_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

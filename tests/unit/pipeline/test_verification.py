@@ -88,6 +88,7 @@ def test_forged_descriptions_fail_verification(
         shutil.rmtree(tmp_path / "copy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("charged", [False, True])
 def test_lowered_epsilon_is_stated_with_the_true_one(
     charged: bool, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]

@@ -126,6 +126,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_is_spherical_in_the_metric(tmp_path: Path, kind: str) -> None:
     frame, keys = table(), KINDS[kind]
@@ -168,6 +169,7 @@ def missing_where_another_is_high(frame: pd.DataFrame, rng: np.random.Generator)
         frame.loc[rng.random(ROWS) < high, column] = np.nan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "remove", [missing_everywhere, missing_together, missing_where_another_is_high]
 )
@@ -208,6 +210,7 @@ def at_source(folder: Path, source: str, patch: pytest.MonkeyPatch) -> dict[str,
     return {"source": {"url": "env:CLINIC_DB", "table": "visits"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["parquet", "sqlite"])
 def test_all_sources_have_the_same_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
@@ -217,6 +220,7 @@ def test_all_sources_have_the_same_release(
     same(first, published(release(tmp_path, None, request={"version": "v2"}, **keys)))
 
 
+@pytest.mark.slow
 def test_period_of_a_table_has_the_same_release(tmp_path: Path) -> None:
     frame = table()
     period = {"period": {"column": "seen"}, "budget": BUDGET | {"per": "month"}}
@@ -259,6 +263,7 @@ def test_cluster_has_the_same_release(tmp_path: Path, keys: Mapping[str, Any]) -
     same(published(alone), published(together))
 
 
+@pytest.mark.slow
 def test_later_releases_are_drawn_in_the_same_metric(tmp_path: Path) -> None:
     first = published(release(tmp_path, table()))
     frame = table(7)
@@ -283,6 +288,7 @@ def test_later_releases_are_drawn_in_the_same_metric(tmp_path: Path) -> None:
     assert any("v1-r1" in each for each in verified(name))
 
 
+@pytest.mark.slow
 def test_another_metric_than_that_of_the_first_release_is_found(tmp_path: Path) -> None:
     first = release(tmp_path, table())
     name = release(tmp_path, None, request={"version": "v2", "scaling": {"from": first}})
@@ -301,6 +307,7 @@ def test_another_metric_than_that_of_the_first_release_is_found(tmp_path: Path) 
         verified(name)
 
 
+@pytest.mark.slow
 def test_releases_of_one_stage_are_followed_by_such_releases(tmp_path: Path) -> None:
     keys: dict[str, Any] = {"scaling": {"kind": "private", "stages": 1}}
     first = release(tmp_path, table(), request=keys)
@@ -310,6 +317,7 @@ def test_releases_of_one_stage_are_followed_by_such_releases(tmp_path: Path) -> 
     verified(name)
 
 
+@pytest.mark.slow
 def test_after_histograms_alone_a_release_has_its_own_pilot(tmp_path: Path) -> None:
     first = release(tmp_path, table(), request={"mechanism": MECHANISM | {"name": "marginals"}})
     name = release(tmp_path, None, request={"version": "v2", "scaling": {"from": first}})

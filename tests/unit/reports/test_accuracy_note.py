@@ -73,6 +73,7 @@ def test_columns_of_levels_have_no_missing_cells() -> None:
     assert level(evidence) == "good"
 
 
+@pytest.mark.slow
 def test_noise_turns_green_into_orange_and_red() -> None:
     wide = [column.model_copy(update={"scale": 3.0}) for column in standardised()]
     colours = [

@@ -58,6 +58,7 @@ def without_metric(bundle: ReleaseBundle) -> ReleaseBundle:
     return replace(bundle, manifest=manifest, whitening=replace(whitening, drawn=None))
 
 
+@pytest.mark.slow
 def test_noise_in_a_direction_is_that_of_the_released_matrix(whitened: ReleaseBundle) -> None:
     found, root, matrix = directions(whitened), whitened.root, whitened.repaired
     assert found is not None
@@ -78,6 +79,7 @@ def test_noise_in_a_direction_is_that_of_the_released_matrix(whitened: ReleaseBu
     assert found.seen == (P, P - 1)
 
 
+@pytest.mark.slow
 def test_report_shows_the_directions_of_a_whitened_release(whitened: ReleaseBundle) -> None:
     page = release_page(whitened, [])
     assert len(page.split("<svg")) == 1 + len(
@@ -86,6 +88,7 @@ def test_report_shows_the_directions_of_a_whitened_release(whitened: ReleaseBund
     assert all(f"<code>{name}</code>" in page for name in ("pilot", "metric", "whitened"))
 
 
+@pytest.mark.slow
 def test_report_says_that_no_metric_was_worth_it(whitened: ReleaseBundle) -> None:
     plain = without_metric(whitened)
     assert directions(plain) is None
@@ -101,6 +104,7 @@ def test_spectrum_is_that_of_the_matrix_as_drawn(whitened: ReleaseBundle) -> Non
     assert found.above_noise >= P
 
 
+@pytest.mark.slow
 def test_card_and_commands_state_the_metric(
     archive: Path, whitened: ReleaseBundle, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,7 @@ def page(release: Release) -> str:
     return part(release, "factors")
 
 
+@pytest.mark.slow
 def test_unknown_intervals_are_left_out(page: str) -> None:
     assert f"(Heywood cases): {LONG}." in page
     rows = {name: row for row, name in re.findall(r'(<td class="pair">([^<]+).*?</tr>)', page)}
@@ -69,6 +70,7 @@ def test_long_names_have_room(page: str) -> None:
     assert f'<td class="pair">{LONG}</td>' in page
 
 
+@pytest.mark.slow
 def test_reliability_of_a_report_is_that_of_python(release: Release) -> None:
     page = part(release, "reliability")
     found = release.reliability(NAMES[:4], reverse=["q4"])

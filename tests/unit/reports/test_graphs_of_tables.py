@@ -84,6 +84,7 @@ def shown(tables: dict[str, Evidence], name: str, **settings: Any) -> str:
     return str(analyses(release, [estimate])[0])
 
 
+@pytest.mark.slow
 def test_tables_without_a_picture_are_counted() -> None:
     page = shown(
         simulated(10, same=True),

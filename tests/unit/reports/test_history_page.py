@@ -96,6 +96,7 @@ def test_history_lists_charges_and_budget_changes_in_order(
     assert "of the files" not in str(timeline)
 
 
+@pytest.mark.slow
 def test_history_page_contents(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,6 +187,7 @@ def event_at(moment: str, spent: float) -> Event:
     return Event(f"2026-{moment}+00:00", "raised", 3.0, 1e-6, spent, "why")
 
 
+@pytest.mark.slow
 def test_public_chart_shows_days_and_no_times() -> None:
     one_day = ("11-22T10:00:01", "11-22T10:04:00", "11-22T23:59:59")
     for moments, same_days in (
@@ -207,6 +209,7 @@ def test_public_chart_shows_days_and_no_times() -> None:
         assert min(b - a for a, b in itertools.pairwise(corners)) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spent", [0.0, 1.0, 3.0, 1e-9, math.inf])
 def test_charts_of_a_single_moment(spent: float) -> None:
     for events in ([event(0, 2, 0)], [event(0, 2, 0), event(0, 2, spent)]):
@@ -231,6 +234,7 @@ def test_infinite_epsilon_is_shown_as_infinity(
     assert "∞" in history_page(ledger.timelines("toy"))
 
 
+@pytest.mark.slow
 def test_history_says_who_charged_and_the_public_export_does_not(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -248,6 +252,7 @@ def test_history_says_who_charged_and_the_public_export_does_not(
     assert not any(b"anna" in each.read_bytes() for each in public if each.is_file())
 
 
+@pytest.mark.slow
 def test_history_has_one_timeline_per_year_of_data(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

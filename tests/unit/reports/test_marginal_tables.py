@@ -61,6 +61,7 @@ def test_release_of_declared_constants_has_no_marginals(tmp_path: Path) -> None:
     assert marginal_table(published(write_request(tmp_path))) is None
 
 
+@pytest.mark.slow
 def test_every_column_has_a_line(bundle: ReleaseBundle) -> None:
     table = table_of(bundle)
     assert [line.column for line in table.lines] == ["weight", "income", "ward"]
@@ -92,6 +93,7 @@ def numeric_line(
     return line
 
 
+@pytest.mark.slow
 def test_digits_follow_the_interval(bundle: ReleaseBundle) -> None:
     rng = np.random.default_rng(1)
     cells = rng.normal(1013.3, 0.05, ROWS)
@@ -118,6 +120,7 @@ def test_intervals_end_at_the_bounds_of_the_column(bundle: ReleaseBundle) -> Non
     assert number(last.upper) <= 10.5
 
 
+@pytest.mark.slow
 def test_hidden_columns_are_drawn_without_failure(bundle: ReleaseBundle) -> None:
     """Nothing but noise, no value at all, and no level at all."""
     edges = np.linspace(-1, 1, 9)
@@ -131,6 +134,7 @@ def test_hidden_columns_are_drawn_without_failure(bundle: ReleaseBundle) -> None
     assert line.levels == []
 
 
+@pytest.mark.slow
 def test_wide_releases_show_their_first_columns(
     bundle: ReleaseBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +149,7 @@ def test_wide_releases_show_their_first_columns(
     assert (len(line.levels), line.more_levels) == (1, 1)
 
 
+@pytest.mark.slow
 def test_names_are_escaped(tmp_path: Path) -> None:
     columns = {"weight": {"lower": 0.0, "upper": 200.0}, "ward": {"levels": ["<script>", "B"]}}
     request = marginals_request(tmp_path, columns=columns, title="<i>toy</i>")

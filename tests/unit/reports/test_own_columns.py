@@ -115,6 +115,7 @@ def test_missing_cells_are_corrected_or_stated(tmp_path: Path, home: Path) -> No
     assert "nan" not in page.split("<h2>Columns</h2>")[1].split("</section>")[0]
 
 
+@pytest.mark.slow
 def test_lost_pairs_and_columns_are_unknown_never_one(tmp_path: Path, home: Path) -> None:
     bundle = release(tmp_path, home, table())
     sd = 0.4 * float(bundle.unbiased[1, 1])

@@ -121,6 +121,7 @@ def test_plan_page_of_histograms_has_the_error_of_a_count(
     assert "Ranking of mechanisms" not in page
 
 
+@pytest.mark.slow
 def test_plan_over_budget_is_reported_without_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,6 +136,7 @@ def test_plan_over_budget_is_reported_without_an_error(
     assert 'class="taken"></i>this release' not in page
 
 
+@pytest.mark.slow
 def test_plan_page_of_a_published_request_costs_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -87,6 +87,7 @@ def text_of(root: Path) -> str:
     return found.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_report_loads_nothing_external(published: Path) -> None:
     text = text_of(published)
     page = Page(text)
@@ -342,6 +343,7 @@ def test_report_of_a_precision_release_states_an_upper_bound(
     assert "known exactly" in plain
 
 
+@pytest.mark.slow
 def test_internal_page_is_private_and_shows_no_values(tmp_path: Path, home: Path) -> None:
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765.4,x\n4,5\n")
     root = run_pipeline(write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5}))

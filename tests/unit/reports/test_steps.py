@@ -97,6 +97,7 @@ def test_no_verdict_is_green_where_rows_of_earlier_steps_may_have_changed(
     assert later.facts == green.facts
 
 
+@pytest.mark.slow
 def test_report_links_to_earlier_steps(plain: ReleaseBundle) -> None:
     page = release_page(of_series(plain, 3), [])
     assert page.count('href="../../../2026-W') == 2

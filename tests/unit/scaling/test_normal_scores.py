@@ -38,6 +38,7 @@ def histogram(stage: int, edges: Any, counts: Any) -> Histogram:
     return Histogram(stage, "x", lower, upper, (None,) * len(edges), counts, 1.0)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(
         [(None, None), (0.0, 1.0), (-3.0, 1e6), (1013.0, 1014.0), (-1e100, 1e100), (0.0, 1e-100)]

@@ -88,6 +88,7 @@ def test_persons_with_many_rows() -> None:
     assert many == pytest.approx(10 * one, rel=0.5)
 
 
+@pytest.mark.slow
 @given(
     st.integers(2, 2000),
     st.integers(0, 2**32),

@@ -165,6 +165,7 @@ def test_histograms_get_finer_where_noise_is_small() -> None:
     assert bins(5e5 + NORMAL, 1.0, 1e6, sd=1.0, stages=1) == 128
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([(None, None), (0.0, 1.0), (-3.0, 1e6), (1013.0, 1014.0), (-1e308, 1e308)]),
     st.integers(0, 2**32),

@@ -191,6 +191,7 @@ SPANS = st.sampled_from(sorted(PLACEHOLDERS))
 DAYS = st.dates(datetime.date(2000, 1, 1), datetime.date(2040, 12, 31))
 
 
+@pytest.mark.slow
 @given(
     SPANS, st.randoms(use_true_random=False), st.lists(PARTS, min_size=4, max_size=4), DAYS, DAYS
 )

@@ -35,6 +35,7 @@ def test_budgets_know_every_kind_of_period() -> None:
     assert all(is_label(span, EXAMPLES[span]) for span in get_args(Span))
 
 
+@pytest.mark.slow
 @given(SPANS, DAYS)
 def test_periods_partition_the_days(span: Span, day: datetime.date) -> None:
     label = label_of(span, day)
@@ -48,6 +49,7 @@ def test_periods_partition_the_days(span: Span, day: datetime.date) -> None:
     assert is_label(span, label)
 
 
+@pytest.mark.slow
 @given(SPANS, DAYS, DAYS)
 def test_labels_sort_by_time_and_differ_in_a_part(
     span: Span, first: datetime.date, second: datetime.date
@@ -61,6 +63,7 @@ def test_labels_sort_by_time_and_differ_in_a_part(
         assert first < second
 
 
+@pytest.mark.slow
 @given(SPANS, DAYS, st.text("0123456789WQ-._r", max_size=3))
 def test_version_is_charged_to_the_period_at_its_start(
     span: Span, day: datetime.date, rest: str

@@ -39,6 +39,7 @@ def test_catalogue_is_ordered() -> None:
     assert all(each.described()["code"] == code for code, each in listed.items())
 
 
+@pytest.mark.slow
 def test_wordings_are_called_with_their_facts() -> None:
     """A missing fact would raise `ValueError` instead of the problem."""
     checked = 0

@@ -190,6 +190,7 @@ _TEXT = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.one_of(st.none(), _TEXT, st.binary(max_size=8)), min_size=1, max_size=12),

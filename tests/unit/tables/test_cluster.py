@@ -420,6 +420,7 @@ def test_unreachable_scheduler_is_refused(
         summed(files, contract(files), Cluster(address))
 
 
+@pytest.mark.slow
 def test_missing_scheduler_address_is_refused(files: str) -> None:
     with raises(families.DASK):
         summed(files, contract(files), Cluster(None))

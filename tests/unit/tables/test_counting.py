@@ -125,6 +125,7 @@ def test_columns_in_folder_names_are_counted(tmp_path: Path) -> None:
     assert as_lists(counted(tmp_path, 60)) == expected_counts(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_counts_are_independent_of_batches_and_threads(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -332,6 +333,7 @@ def test_each_person_counts_by_the_row_with_the_least_key(
         assert counts.rows_without_person == 5
 
 
+@pytest.mark.slow
 def test_changed_person_moves_at_most_one_unit_of_each_histogram(tmp_path: Path) -> None:
     """All rows of one person change, while the rows of other persons keep their keys."""
     path, table = tmp_path / "t.csv", person_frame()

@@ -76,6 +76,7 @@ def test_csv_cells_and_malformed_lines(
 LINE = st.text(alphabet='12."x,\r \xff', max_size=12).map(lambda text: text.encode("latin-1"))
 
 
+@pytest.mark.slow
 @given(before=st.lists(LINE, max_size=4), first=LINE, second=LINE, after=st.lists(LINE, max_size=4))
 def test_csv_line_never_affects_other_lines(
     before: list[bytes], first: bytes, second: bytes, after: list[bytes]
@@ -193,6 +194,7 @@ def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, keep_malforme
     assert (sums.rows, sums.malformed) == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, pytest.param(100, marks=pytest.mark.slow)])
 def test_threads_end_with_the_reading(batches: int, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"

@@ -319,6 +319,7 @@ def test_text_that_is_not_utf8_refuses_no_table(
     np.testing.assert_array_equal(cells(copy, levels), [[1, 0], [2, NAN]])
 
 
+@pytest.mark.slow
 def test_no_cell_refuses_a_table_of_sqlite(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

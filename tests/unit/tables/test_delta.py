@@ -45,6 +45,7 @@ def changed(folder: Path, kind: str, **keys: Any) -> None:
     path.write_text("\n".join(map(json.dumps, actions)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [None, ["ward"], ["flag", "n"]])
 def test_integers_equal_those_of_the_same_table_in_parquet(
     partitions: list[str] | None, tmp_path: Path

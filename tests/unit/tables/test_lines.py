@@ -35,6 +35,7 @@ def read(path: Path, *, keep_malformed: bool = False) -> tuple[list[list[float]]
     return rows.tolist(), malformed.dropped
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(UNITS) | st.binary(max_size=4), max_size=8).map(b"".join))
 def test_invalid_utf8_bytes_are_replaced_one_for_one(data: bytes) -> None:
     """Characters stay as they are; each byte of anything else becomes a control character."""

@@ -132,6 +132,7 @@ def test_rows_of_any_size_are_finite_and_keep_their_direction(row: list[float]) 
         assert np.allclose(y / largest, metric.matrix @ (z / largest), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_wide_rows_are_exact() -> None:
     """3000 columns, and sums of terms of one sign, which are the largest."""
     metric = Metric.near(np.full((3000, 3000), 0.999) - 0.25 * np.eye(3000))
@@ -155,6 +156,7 @@ def test_far_cell_of_one_row_leaves_the_digits_of_others() -> None:
     assert np.allclose(alone[:, others], metric.matrix @ z[:, others], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000))
 def test_a_row_does_not_depend_on_its_batch(seed: int) -> None:
     metric, cells = Metric.near(a_matrix(seed)), some_cells(seed, 500)

@@ -201,6 +201,7 @@ ORDINARY = [
 CLOSE = 1 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [ONE_PART, GROUPS], ids=["all", "groups"])
 def test_one_row_moves_the_sums_by_at_most_the_sensitivity(
     groups: Parts, code: str, tmp_path: Path

@@ -155,6 +155,7 @@ def table(folder: Path, rows: int) -> tuple[str, Contract]:
     return str(path), Contract.model_validate(contract_facts(path, rows=rows, p=6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folds", [1, 3])
 def test_thread_count_does_not_change_sums(
     folds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

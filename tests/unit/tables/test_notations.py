@@ -268,6 +268,7 @@ def read_alone(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, Any,
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS_OF_TABLES)
 def test_a_cell_is_read_independently_of_all_others(
     kind: str, read_alone: list[tuple[Any, Any, dict[str, float]]], tmp_path: Path
