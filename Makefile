@@ -40,7 +40,7 @@ docs: .venv/ready
 	@echo "Documentation: build/site/index.html"
 
 acceptance: .venv/ready
-	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/acceptance tests/proofs
+	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/acceptance tests/proofs tests/unit
 
 # What is missing in their results.jsonl, and their pages.
 benchmarks: .venv/ready

@@ -461,7 +461,7 @@ def test_malformed_line_does_not_move_other_rows(
     plan = plan_for(tmp_path, name, "replace-one", normalisation, rows=rows, source=source)
     mechanism: Any = plan.mechanism
     (scale,) = set(tape.row_scales(mechanism))
-    for position in (0, 5, len(LINES)):
+    for position in (0, 5, len(LINES))[:: at_scale(2, 1)]:
         published_by_label = {}
         for label, line in MALFORMED_LINES.items():
             file = tmp_path / f"{position} {label}.csv"

@@ -30,7 +30,7 @@ from gramercy.tables.counts.binning import Binning
 from tests.support.black_box.chain import Replayed, replay_chain, rows_moved, squared_distance
 from tests.support.black_box.replay import Tape, patched_sampler
 from tests.support.conformance import BOTH
-from tests.support.factories import FULL, at_scale, read_plan, run_release, write_request
+from tests.support.factories import FULL, at_scale, crossed, read_plan, run_release, write_request
 
 Row = tuple[float | None, float | None, float | None, str | None]
 
@@ -196,28 +196,27 @@ def decision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return root
 
 
-@pytest.mark.parametrize("neighbours", BOTH)
-@pytest.mark.parametrize(
-    "case",
-    [
-        "rows",
-        "persons",
-        "folds",
-        "groups",
-        "groups of persons",
-        "groups, folds",
-        "marginals",
-        "constants of another release",
-        "persons, constants of another release",
-        "metric of another release",
-        "persons, metric of another release",
-        "one stage",
-        "ranks",
-        "ranks of persons",
-        "ranks, groups",
-        "ranks, metric of another release",
-    ],
+CASES = (
+    "rows",
+    "persons",
+    "folds",
+    "groups",
+    "groups of persons",
+    "groups, folds",
+    "marginals",
+    "constants of another release",
+    "persons, constants of another release",
+    "metric of another release",
+    "persons, metric of another release",
+    "one stage",
+    "ranks",
+    "ranks of persons",
+    "ranks, groups",
+    "ranks, metric of another release",
 )
+
+
+@pytest.mark.parametrize(("case", "neighbours"), crossed(CASES, BOTH))
 def test_all_draws_together_are_within_the_charged_mu(
     case: str, neighbours: str, tmp_path: Path
 ) -> None:
@@ -258,8 +257,10 @@ def test_all_draws_together_are_within_the_charged_mu(
     assert 0.97 < share <= 1.0
 
 
-@pytest.mark.parametrize("neighbours", BOTH)
-@pytest.mark.parametrize("case", ["rows", "persons", "folds", "groups", "groups of persons"])
+@pytest.mark.parametrize(
+    ("case", "neighbours"),
+    crossed(["rows", "persons", "folds", "groups", "groups of persons"], BOTH),
+)
 def test_both_decisions_spend_the_charged_mu(
     case: str, neighbours: str, decision: float | None, tmp_path: Path
 ) -> None:

@@ -28,7 +28,14 @@ from gramercy.pipeline.publish import drawing
 from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families
 from tests.support.black_box.replay import published_files
-from tests.support.factories import read_plan, run_release, without_salts, write_request
+from tests.support.conformance import BOTH
+from tests.support.factories import (
+    crossed,
+    read_plan,
+    run_release,
+    without_salts,
+    write_request,
+)
 from tests.support.problems import raises
 
 ROWS, P = 3000, 4
@@ -160,8 +167,7 @@ def mu_of(law: HistogramNoise | Gaussian) -> Fraction:
 
 
 @DECISIONS
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "neighbours"), crossed([*CASES], BOTH))
 def test_all_draws_together_have_the_charged_mu(
     case: str,
     neighbours: str,

@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,13 @@ MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
 def at_scale(reduced: int, full: int) -> int:
     """The size of a test: `full` in ``make acceptance``, `reduced` in ``make test``."""
     return full if FULL else reduced
+
+
+def crossed(cases: Sequence[Any], others: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """All pairs; in the reduced run one of each case, with the others in turn."""
+    pairs = product(cases, others)
+    in_turn = [(case, others[k % len(others)]) for k, case in enumerate(cases)]
+    return list(pairs) if FULL else in_turn
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def levels_of(cells: Array, seed: int) -> Array:
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_means_by_level_cover_what_clipping_hides(epsilon: float) -> None:
     covered = []
-    for seed in range(2):
+    for seed in range(4):
         stream = np.random.default_rng(100 + seed)
         shared = stream.normal(size=(ROWS, 1))
         cells = np.exp(1.3 * (0.7 * shared + 0.7 * stream.normal(size=(ROWS, 5))))

@@ -33,6 +33,7 @@ from gramercy.schemas.problem import Family
 from tests.support.black_box.replay import claimed_share
 from tests.support.factories import (
     as_flow_step,
+    crossed,
     edit_json,
     read_plan,
     run_release,
@@ -218,8 +219,7 @@ def verify(place: Path) -> Any:
 
 
 @pytest.mark.parametrize("folds", [1, 3])
-@pytest.mark.parametrize("normalisation", ["unit", CLIP])
-@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize(("normalisation", "neighbours"), crossed(["unit", CLIP], BOTH))
 def test_release_of_groups(tmp_path: Path, neighbours: str, normalisation: Any, folds: int) -> None:
     keys = {"normalisation": normalisation, "folds": folds}
     place, bundle = published(tmp_path, neighbours=neighbours, request=keys)
