@@ -398,6 +398,7 @@ def test_headers_that_are_blank_or_beyond_the_file(header: int, tmp_path: Path) 
         column_types(*open_source(source).files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [False, True])
 def test_random_lines_are_read_as_if_alone(keep: bool, tmp_path: Path) -> None:
     """With a header on any line, comments, and every notation: a line is one row, or malformed."""

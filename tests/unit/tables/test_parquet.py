@@ -164,6 +164,7 @@ def test_text_stays_encoded_where_a_dictionary_has_it_or_may_fill_the_memory(
     assert not stays_encoded(path, texts, **deltas)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [100, 3000, 20_000, 64 << 20])
 @pytest.mark.parametrize("first", [True, False])
 def test_batches_have_bounded_texts_and_equal_the_table(
@@ -186,6 +187,7 @@ def test_batches_have_bounded_texts_and_equal_the_table(
     assert persons.names == list(dict.fromkeys(names))
 
 
+@pytest.mark.slow
 def test_texts_that_a_dictionary_repeats_are_bounded_by_the_longest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

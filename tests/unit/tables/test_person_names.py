@@ -122,6 +122,7 @@ def test_missing_names_have_no_canonical_form(name: str) -> None:
     assert canonical(name) is None
 
 
+@pytest.mark.slow
 def test_whitespace_separates_words_and_invisible_characters_vanish() -> None:
     """All of Unicode: white space separates words, control and format characters do not."""
     for character in characters():
@@ -130,6 +131,7 @@ def test_whitespace_separates_words_and_invisible_characters_vanish() -> None:
             assert canonical(f"{character}a{character}") == "a"
 
 
+@pytest.mark.slow
 def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
     """So a long name can be refused before the slow normalisation."""
     ratios = (
@@ -169,6 +171,7 @@ def certainly_canonical(names: list[str]) -> list[bool]:
 NAME = st.text(st.sampled_from("0123456789+-.eE \"'`=anNAul/?\x1f\x7f\u00e9\uff17"), max_size=9)
 
 
+@pytest.mark.slow
 @given(
     NAME | st.text(max_size=9) | st.from_regex(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", fullmatch=True)
 )
@@ -215,6 +218,7 @@ def texts(names: list[bytes | None]) -> pa.LargeStringArray:
     return pa.array(names, pa.large_binary()).view(pa.large_string())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hashed", HASHES)
 @pytest.mark.parametrize("slots", [np.uint32, np.uint64])
 @given(batches=BATCHES)
@@ -310,6 +314,7 @@ def test_persons_are_numbered_in_the_order_of_rows() -> None:
         assert index.names == ["c", "a person", "d"]
 
 
+@pytest.mark.slow
 def test_long_name_in_a_dictionary_is_not_repeated_in_memory() -> None:
     """In ten thousand rows it would need 160 GB."""
     column = pa.DictionaryArray.from_arrays(np.zeros(10_000, np.int32), ["x" * (16 << 20)])

@@ -115,6 +115,7 @@ def test_contribution_of_a_person_stays_in_the_ball(
         assert np.trace(sums.gram) <= Lattice(P, bits).squared_radius
 
 
+@pytest.mark.slow
 def test_replacing_a_person_moves_gram_by_at_most_the_sensitivity(tmp_path: Path) -> None:
     """All rows of one person are replaced or removed."""
     table, lattice = frame(12, seed=3), Lattice(P, 12)
@@ -145,6 +146,7 @@ def test_replacing_a_person_moves_gram_by_at_most_the_sensitivity(tmp_path: Path
     assert np.trace(change) <= lattice.squared_radius
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_sums_are_independent_of_format_order_and_id_type(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -291,6 +293,7 @@ def test_a_rounded_number_is_not_another_name_of_a_person(
     assert (sums.rows, sums.rows_without_person) == (3, 2)
 
 
+@pytest.mark.slow
 def test_contribution_never_decreases_with_more_rows(tmp_path: Path) -> None:
     """The contribution of clipped rows does not jump where scaling begins, nor exceed one row."""
     lattice = Lattice(P, 10, rows_in_ball=2000.0)

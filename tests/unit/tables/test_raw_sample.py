@@ -57,6 +57,7 @@ def test_no_row_of_a_csv_file_is_there_twice(tmp_path: Path) -> None:
     assert len(set(numbers)) == len(numbers) > 1200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.csv.gz", "utf-16.csv"])
 def test_what_is_read_in_order_shows_its_beginning(name: str, tmp_path: Path) -> None:
     write_csv(tmp_path / "plain", 1_000_000, "utf-16" if "16" in name else "utf-8")

@@ -135,6 +135,7 @@ def sums(source: dict[str, Any], mode: str, folder: Path) -> list[Sum]:
     return list(made.part_sums)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_sums_are_those_of_each_row_or_person_alone(

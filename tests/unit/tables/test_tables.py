@@ -34,6 +34,7 @@ from tests.support.problems import raises
 NAN = float("nan")
 
 
+@pytest.mark.slow
 def test_many_levels_in_bounded_memory(tmp_path: Path) -> None:
     """A narrow column that becomes a wide matrix is expanded in small batches."""
     (tmp_path / "t.csv").write_text("k\n" + "7\n" * 300_000)
@@ -107,6 +108,7 @@ def test_repair_uses_public_constants() -> None:
     assert repairs.clamped.tolist() == [1, 1]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="0123456789+-.eEinfatyNxX_() ", max_size=8))
 def test_cell_is_parsed_independently_of_other_cells(cell: str) -> None:
     read = coding_of(None).floats
