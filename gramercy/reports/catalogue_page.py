@@ -19,7 +19,7 @@ from gramercy.archive.store.layout import INDEX, older_page
 from gramercy.common.pictures import heat_map
 from gramercy.reports import figures
 from gramercy.reports.change_page import change_with_figure
-from gramercy.reports.column_summaries import column_labels, meaning_notes
+from gramercy.reports.column_summaries import column_labels
 from gramercy.reports.correlations import correlations
 from gramercy.reports.estimate_summary import EstimateSummary, with_figure
 from gramercy.reports.history_page import spending
@@ -34,12 +34,13 @@ from gramercy.reports.reader_notes import (
 )
 from gramercy.reports.release_comparison import ReleaseComparison
 from gramercy.reports.rendering import links_from, navigation, render
+from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseManifest
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
-_DRAWN_BUDGETS = 1  # of the newest period; of others, only what is spent
 _LISTED_RELEASES = 3  # newest ones of a data set, on the first page; the search covers more
+_RELEASES_AT_FIRST = 12  # on the page of a data set; the others are folded
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
                 pages=places,
                 counts=(sum(entry.count for entry in datasets), len(datasets)),
                 at_first=_LISTED_RELEASES,
+                intercept=INTERCEPT,
                 search=_SEARCH if is_first else "",
                 script=f"'sha256-{digest}'" if is_first else "",
             ),
@@ -87,14 +89,6 @@ def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
 def dataset_page(page: DatasetPage) -> str:
     """The page of a data set: its newest releases, budget and periods, and what changed last."""
     charged = [timeline for timeline in page.timelines if timeline.charges]
-    drawn = len(charged) - _DRAWN_BUDGETS  # a data set may have hundreds of periods
-    spent = [
-        (
-            BudgetState.of(timeline),
-            spending(timeline.events, f"spent-{index}", days=True) if index >= drawn else "",
-        )
-        for index, timeline in enumerate(charged)
-    ]
     older = []  # file, first and last version of each page of older releases, newest first
     for number in range(page.older_pages, 0, -1):
         versions = [each.facts.dataset.version for each in page.on_older_page(number)]
@@ -107,7 +101,9 @@ def dataset_page(page: DatasetPage) -> str:
         releases=page.releases[RELEASES_ON_PAGE * page.older_pages :],
         older=older,
         newest=page.newest,
-        spent=spent,
+        budgets=[BudgetState.of(timeline) for timeline in charged],
+        spent=spending(charged[-1].events, days=True) if charged else "",  # of the newest period
+        at_first=_RELEASES_AT_FIRST,
         changed=change_with_figure(page.change) if page.change else None,
         periods=series_facts(page.periods) if page.periods else None,
         series=step_facts(page.steps) if page.steps else None,
@@ -173,7 +169,7 @@ def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict
     labels = column_labels(release, released)
     summaries = [EstimateSummary.of(estimate) for estimate in estimates]
     return {
-        "notes": [*meaning_notes(release), *reader_notes(release, eigenvalues)],
+        "notes": reader_notes(release, eigenvalues),
         "matrix_description": matrix_description(facts),
         "stem": stems(facts)[0],
         "repair": release.repair,

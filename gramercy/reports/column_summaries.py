@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,7 @@ from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jac
 from gramercy.estimators.uncertainty.moment_errors import means
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.reports.correlations import LEVEL, Correlations, correlations, units_of
-from gramercy.reports.reader_notes import Note, display_name, warning
-from gramercy.schemas import wordings
+from gramercy.reports.reader_notes import display_name
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 _MOST_LINES = 25  # groups and columns of the table of means
@@ -67,6 +67,7 @@ class OwnColumn:
     present: float | None
     limits: str = ""  # The kinds of its caveats
     unit: str | None = None  # The unit of dates, if its numbers stand for them
+    level_of: str = ""  # For a level, the column in the table
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,12 @@ class OwnColumns:
     derived: tuple[dict[str, Any], ...]  # derived columns in the units of their inputs
     proposals: tuple[Proposal, ...]  # functions of columns that would say more
 
+    @property
+    def levels(self) -> dict[str, list[OwnColumn]]:
+        """The levels of each column that has some."""
+        groups = itertools.groupby(self.columns, lambda each: each.level_of)
+        return {column: [*levels] for column, levels in groups if column}
+
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     """The columns in their own units; None if the release does not determine them."""
@@ -106,7 +113,7 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     columns = [
         OwnColumn(name, mean, sd, share, kinds_of(limits, name), facts.unit)
         if isinstance(facts, ColumnFacts)
-        else OwnColumn(name, mean, None, None)
+        else OwnColumn(name, mean, None, None, level_of=facts.name if facts else "")
         for name, mean, sd, share, facts in zip(
             units.names, *pairs, published, evidence.columns[1:], strict=True
         )
@@ -143,15 +150,6 @@ def sampling_law(bundle: ReleaseBundle) -> str:
         law = describe_sampling(evidence)
         return f"by the {law}" if has_jackknife(evidence) else f"for {law}"
     return "by the kurtosis of the published histograms"
-
-
-def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
-    """What a reader must know about the meaning of the numbers, before all other notes."""
-    evidence, facts = bundle.evidence, bundle.manifest
-    if not evidence.unit:
-        return []
-    notice = wordings.unit_rows(f"{facts.dataset.id}/{facts.release}")
-    return [warning("Associations of directions, not correlations of the table", notice)]
 
 
 def column_labels(bundle: ReleaseBundle, found: Correlations) -> list[str]:
@@ -204,6 +202,7 @@ class LevelMeans:
     """Means of a group of rows: all of them, or those of one level."""
 
     name: str  # Name of the level, or of the intercept
+    level_of: str  # Its column in the table; empty for all rows
     share: tuple[float, float]  # Share of the rows, with its standard error
     # Mean of each numeric column in its own units, with standard errors; of the cells that are
     # present, if their share is published
@@ -244,5 +243,6 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
             for k, c in numbers
             if present[k] > 0
         }
-        means_of_groups.append(LevelMeans(name, share, in_units))
+        level_of = column.name if isinstance(column, LevelsFacts) else ""
+        means_of_groups.append(LevelMeans(name, level_of, share, in_units))
     return means_of_groups

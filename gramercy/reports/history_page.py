@@ -14,7 +14,7 @@ from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas.ledger_history import Event, Timeline, counted_charges
 
-_MARGIN = datetime.timedelta(hours=12)  # on both sides, if all events are at a single moment
+_MARGIN = datetime.timedelta(hours=12)  # before the events, if all are at a single moment
 _ONE_DAY = datetime.timedelta(days=1)
 _FEW_DAYS = datetime.timedelta(days=4)
 _MOST_MARKS = 60  # charges; the marks of more would hide the line
@@ -38,7 +38,7 @@ def history_page(timelines: Sequence[Timeline], links: Links = no_links) -> str:
             "timeline": timeline,
             "last": timeline.events[-1],
             "picture": spending(timeline.events, f"spent-{index}"),
-            "counted": counted_charges(timeline.events).split(" ", 1),  # a number, and of what
+            "counted": counted_charges(timeline.events),
             "deltas": len({event.delta for event in timeline.events}),
         }
         for index, timeline in enumerate(timelines)
@@ -61,11 +61,10 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
 
     times = _by_day(_times(events)) if days else _times(events)
     first, last = times[0], times[-1]
-    around = (last - first) * 0.06 or _MARGIN
-    end = last + around
+    start = first - ((last - first) * 0.06 or _MARGIN)
     finite = [each.spent for each in events if math.isfinite(each.spent)]
     top = 1.12 * max(*finite, *(each.budget for each in events), 1e-300)
-    across = [float(x) for x in dates.date2num([*times, end])]
+    across = [float(x) for x in dates.date2num(times)]
     spent = [min(each.spent, top) for each in events]
     budgets = [each.budget for each in events]
     charges = [  # with the key of their marks: any other state is in progress
@@ -82,12 +81,12 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
     with figure(name, title, 5.6, 3.0) as drawing:
         axes = drawing.axes
         level: Any = {"step": "post", "color": ACCENT, "alpha": 0.16, "linewidth": 0}
-        axes.fill_between(across, [*spent, spent[-1]], 0, **level)
+        axes.fill_between(across, spent, 0, **level)
         step: Any = {"drawstyle": "steps-post", "solid_joinstyle": "miter"}
-        axes.plot(across, [*budgets, budgets[-1]], color=INK, linewidth=1.4, label="budget", **step)
+        axes.plot(across, budgets, color=INK, linewidth=1.4, label="budget", **step)
         axes.plot(
             across,
-            [*spent, spent[-1]],
+            spent,
             color=ACCENT,
             linewidth=1.8,
             label="spent",
@@ -113,7 +112,7 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(formatter)
         axes.xaxis.get_offset_text().set_color(FAINT)
-        axes.set(xlim=(float(dates.date2num(first - around)), across[-1]), ylim=(0, top))
+        axes.set(xlim=(float(dates.date2num(start)), across[-1]), ylim=(0, top))
         axes.set_ylabel("ε at the budget's δ")
         axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
         above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
@@ -129,15 +128,15 @@ def _times(events: Sequence[Event]) -> list[datetime.datetime]:
 
 
 def _by_day(times: Sequence[datetime.datetime]) -> list[datetime.datetime]:
-    """The day of each event; events of one day are drawn a small step apart."""
+    """The day of each event; the last one of a day is drawn on it, others small steps before."""
     grouped = itertools.groupby(each.astimezone(datetime.UTC).date() for each in times)
     counts = {date: len(list(group)) for date, group in grouped}
     midnight = datetime.time(tzinfo=datetime.UTC)
     days = [datetime.datetime.combine(date, midnight) for date in counts]
     span = days[-1] - days[0]
-    step, after = span * 0.03 or _ONE_DAY, days[-1] + max(span / 4, _ONE_DAY)
+    step, before = span * 0.03 or _ONE_DAY, days[0] - max(span / 4, _ONE_DAY)
     placed: list[datetime.datetime] = []
-    for day, following, count in zip(days, [*days[1:], after], counts.values(), strict=True):
-        apart = min(step, (following - day) / count)
-        placed += [day + index * apart for index in range(count)]
+    for previous, day, count in zip([before, *days], days, counts.values(), strict=False):
+        apart = min(step, (day - previous) / count)
+        placed += [day - index * apart for index in reversed(range(count))]
     return placed

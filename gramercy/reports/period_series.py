@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from gramercy.schemas.facts import CumulativeFacts
 
 _CHARTS = 6
 _CHARTS_OF_A_KIND = 3
+_TITLE = 38  # characters on a line over a small chart
 _LISTED_CHANGES = 10
 _RATE = 0.05  # expected share of false changes among those that are listed
 
@@ -149,5 +151,6 @@ def _chart(
     with figure(name, f"The {title.replace(chr(10), ', ')}, with intervals.", 3.4, 2.2) as drawing:
         numbers = lines[["estimate", "lower", "upper"]].to_numpy().T
         over_time([*lines["period"]], numbers, drawing.axes, pooled or ())
-        with_words(drawing.axes, title)
+        lines_of_title = [textwrap.fill(line, _TITLE) for line in title.splitlines()]
+        with_words(drawing.axes, "\n".join(lines_of_title))
     return drawing.svg

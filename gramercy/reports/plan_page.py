@@ -29,7 +29,7 @@ _LEVELS: dict[str, Level] = {
     "charged": "good",
     "included": "good",
     "free": "good",
-    "refused": "warning",
+    "refused": "danger",
 }
 _HEADS = {
     "charged": "It fits the budget",
@@ -133,17 +133,16 @@ def plan_page(planned: PlanFacts, links: Links = no_links) -> str:
         logs = np.log([each.error for each in planned.ranking])
         reach = max(float(logs.max() - logs.min()), math.log(10.0))
         bars = [float(each) for each in 8 + 92 * (logs - logs.min()) / reach]
+    effect = Note(_LEVELS[kind], _HEADS[kind], in_symbols(planned.effect.words, [planned.dataset]))
+    verdict = [planned.verdict] if planned.verdict else []
+    notes = [*verdict, effect, protection_note(planned.guarantee)]
     return render(
         "plan.html",
         navigation=navigation(
             links, f"Plan of version {planned.version}", (planned.dataset, planned.title)
         ),
         plan=planned,
-        notes=[
-            *([planned.verdict] if planned.verdict else []),
-            Note(_LEVELS[kind], _HEADS[kind], in_symbols(planned.effect.words, [planned.dataset])),
-            protection_note(planned.guarantee),
-        ],
+        notes=sorted(notes, key=lambda note: note != effect) if kind == "refused" else notes,
         accuracy=best_attacker_accuracy(planned.guarantee),
         attack=planned.neighbours.attack(planned.privacy_unit),
         attacker=attacker(planned.guarantee),

@@ -34,7 +34,7 @@ from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.noise.spectrum import Spectrum, spectrum
 from gramercy.estimators.table_units import weight_lost
 from gramercy.reports.correlations import NOISE_BAND
-from gramercy.schemas import families
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, GuaranteeFacts
@@ -44,7 +44,7 @@ from gramercy.schemas.noise import Family
 from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.problem import Notice
 
-_MOST_LISTED = 8
+_MOST_LISTED, _MOST_IN_HEAD = 8, 3  # columns in a text, and in a heading
 
 Level = Literal["good", "warning", "danger"]
 Colour = Literal["green", "orange", "red"]
@@ -123,13 +123,14 @@ def _if_cells_are_usual(bundle: ReleaseBundle, note: Note) -> Note:
     first, kind = found[0].notice, found[0].kind
     columns = [str(each.column) for each in found if each.kind == kind]
     notice = families.catalogue()[first.code](
-        "{reason} {verdict}",
+        "{verdict} {reason}",
         "{remedy}",
         reason=first.sentence,
         verdict=note.plain or note.text,
         remedy=first.hint,
     )
-    head = f"{_DECISIVE[kind]}: {listed(columns, ' and ')}"
+    names = listed(columns, " and ") if len(columns) <= _MOST_IN_HEAD else f"{len(columns)} columns"
+    head = f"{_DECISIVE[kind]}: {names}"
     return replace(warning(head, notice), numbers=note.numbers, facts=note.facts)
 
 
@@ -167,31 +168,34 @@ def _accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
         if bounded is not None:
             return [bounded_note(bounded, bundle.evidence), *limits_notes(bundle.evidence)]
     noise, signal = (float(np.linalg.norm(each)) for each in (bundle.deviations, bundle.repaired))
-    sizes = f"The noise has a Frobenius norm of about {noise:.2g}, the {bundle.repair} matrix of "
-    sizes += f"{signal:.2g}; {spectrum.above_noise} of {len(facts.names)} eigenvalues are above "
-    sizes += "the noise."
+    sizes = (
+        ("size of the noise (Frobenius norm)", f"about {noise:.2g}"),
+        (f"size of the {bundle.repair} matrix", f"{signal:.2g}"),
+        ("eigenvalues above the noise", f"{spectrum.above_noise} of {len(facts.names)}"),
+    )
     lost = facts.intercept and weight_lost(bundle.unbiased, bundle.deviations)
     if noise > signal or spectrum.above_noise == 0 or lost:
         notice = families.NOISE(
-            "{sizes}",
+            "Most of its numbers cannot be distinguished from noise.",
             "Read single entries with great care, and use the {repair} matrix.",
-            sizes=sizes,
             repair=bundle.repair,
         )
-        return [warning("This matrix is mostly noise", notice, "danger")]
+        return [replace(warning("This matrix is mostly noise", notice, "danger"), numbers=sizes)]
     accuracy = None
     if facts.publication.is_moment:
         evidence = bundle.evidence
         accuracy = _accuracy(bundle, evidence)
     if accuracy is not None:
         limits = [*long_tails_notes(accuracy, evidence), *limits_notes(evidence)]
-        return [correlation_note(accuracy, evidence, sizes), *limits]
+        verdict = correlation_note(accuracy, evidence)
+        return [replace(verdict, numbers=verdict.numbers + sizes), *limits]
     if 2 * noise > signal:
-        notice = families.NOISE(
-            "{sizes}", "Large structure is reliable; single small entries are not.", sizes=sizes
-        )
-        return [warning("The noise is about as large as the matrix", notice)]
-    return [Note("good", "The structure is well above the noise", sizes)]
+        notice = families.NOISE("Large structure is reliable; single small entries are not.")
+        return [
+            replace(warning("The noise is about as large as the matrix", notice), numbers=sizes)
+        ]
+    text = f"The noise is {100 * noise / signal:.2g} % as large as the matrix."
+    return [Note("good", "The structure is well above the noise", text, numbers=sizes)]
 
 
 def spectrum_of(bundle: ReleaseBundle) -> Spectrum:
@@ -366,8 +370,8 @@ def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy 
     return _simulated[key]
 
 
-def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: str) -> Note:
-    """The verdict on correlations; `sizes` is a sentence on the sizes of matrix and noise."""
+def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence) -> Note:
+    """The verdict on correlations whose bias is simulated, in one sentence and its numbers."""
     facts = {
         "typical": finite_or_none(accuracy.typical_error),
         "largest": finite_or_none(accuracy.largest_error),
@@ -375,51 +379,57 @@ def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: s
         "normalisation": finite_or_none(accuracy.typical_bias),
         "lost_share": accuracy.lost_share,
     }
-    return replace(_correlation_note(accuracy, evidence, sizes), facts=facts)
+    if not _has_intercept(evidence):
+        facts["if_centres_are_off"] = finite_or_none(_with_centres(accuracy))
+    numbers = tuple(_simulated_numbers(accuracy, evidence))
+    return replace(_correlation_note(accuracy, evidence), facts=facts, numbers=numbers)
 
 
-def _correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: str) -> Note:
+def _with_centres(accuracy: CorrelationAccuracy) -> float:
+    """The typical error of a correlation about public centres that are not the means."""
+    return max(accuracy.error_if_centres_are_off, accuracy.typical_error)
+
+
+def _simulated_numbers(
+    accuracy: CorrelationAccuracy, evidence: Evidence
+) -> Iterator[tuple[str, str]]:
+    """The numbers of a verdict, for the table under it."""
+    if math.isinf(accuracy.typical_error):
+        return
+    yield "typical error of a correlation", f"{accuracy.typical_error:.2g}"
+    yield "by noise", f"{accuracy.typical_noise:.2g}"
+    by = "by normalisation, in simulations of a few laws" if evidence.unit else "by normalisation"
+    yield by, f"{accuracy.typical_bias:.2g}"
+    if not _has_intercept(evidence):
+        yield "by centres, if they are off", f"{accuracy.error_if_centres_are_off:.2g}"
+    yield "largest error", f"{accuracy.largest_error:.2g}"
+    yield "pairs of columns hidden by the noise", f"{100 * accuracy.lost_share:.3g} %"
+    if not _missing_known(evidence):
+        yield "not in these numbers", "missing cells, if a column has more than 5 %"
+
+
+def _correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence) -> Note:
     level = correlation_level(accuracy, evidence)
     typical, largest = accuracy.typical_error, accuracy.largest_error
-    causes = [f"noise {accuracy.typical_noise:.2g}", f"normalisation {accuracy.typical_bias:.2g}"]
-    if accuracy.lost_share:
-        causes.append(f"{100 * accuracy.lost_share:.3g} % of the pairs are lost in the noise")
-    if evidence.unit:
-        causes.append("rows were divided by their length, which is simulated for a few laws only")
-    if not _missing_known(evidence):
-        causes.append("more, if more than 5 % of a column's cells are missing")
-    details = "; ".join(causes)
     if level == "good":
-        text = f"A correlation is typically off by {typical:.2g}, at most by about {largest:.2g}"
-        return Note(level, "The correlations are accurate", f"{text}: {details}. {sizes}")
+        text = f"A correlation is typically off by {typical:.2g}, at most by about {largest:.2g}."
+        return Note(level, "The correlations are accurate", text)
     head = _HEADS[level]
     if not _has_intercept(evidence):
-        centres = accuracy.error_if_centres_are_off
-        return warning(
-            head,
-            families.READING(
-                "Without an intercept, these are not correlations about the means, but "
-                "about the public centres. If the centres are off, a correlation is "
-                "typically off by {centres:.2g}; noise and normalisation add "
-                "{typical:.2g}: {details}.",
-                "Write 'intercept: true' in the contract of the next data set.",
-                centres=centres,
-                typical=typical,
-                details=details,
-            ),
-            level,
+        notice = families.READING(
+            "Without an intercept, these are correlations about the public centres: if those are "
+            "not the means, a correlation is typically off by {error:.2g}.",
+            "Write 'intercept: true' in the contract of the next data set.",
+            error=_with_centres(accuracy),
         )
-    notice = families.NOISE(
-        "A correlation is typically off by {typical:.2g}, some by as much as {largest:.2g}: "
-        "{details}.",
-        "{remedy}",
-        remedy="Do not rely on single correlations."
-        if level == "danger"
-        else "Rely on correlations that are clearly larger than that.",
-        typical=typical,
-        largest=largest,
-        details=details,
-    )
+        return warning(head, notice, level)
+    sentence = "The noise hides the correlations of all pairs of columns."
+    if math.isfinite(typical):
+        sentence = f"A correlation is typically off by {typical:.2g}, some by up to {largest:.2g}."
+    remedy = "Rely on correlations that are clearly larger than that."
+    if level == "danger":
+        remedy = "Do not rely on single correlations."
+    notice = families.NOISE("{sentence}", "{remedy}", sentence=sentence, remedy=remedy)
     return warning(head, notice, level)
 
 
@@ -476,13 +486,25 @@ def protection_note(guarantee: GuaranteeFacts) -> Note:
     return warning("Weak protection" if guarantee.mu <= 2 else "Very weak protection", weak)
 
 
+def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
+    """What a reader must know about the meaning of the numbers."""
+    evidence, facts = bundle.evidence, bundle.manifest
+    if not evidence.unit:
+        return []
+    notice = wordings.unit_rows(f"{facts.dataset.id}/{facts.release}")
+    return [warning("Associations of directions, not correlations of the table", notice)]
+
+
 def reader_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     """What a reader should know before using a release, most important first."""
     facts = bundle.manifest
     p = len(facts.names)
+    accuracy = accuracy_notes(bundle, spectrum)
     return [
+        *accuracy[:1],
         protection_note(facts.guarantee),
-        *accuracy_notes(bundle, spectrum),
+        *meaning_notes(bundle),
+        *accuracy[1:],
         *_lost_columns(bundle),
         *_few_rows(facts, p),
         *_noisy_divisor(facts),

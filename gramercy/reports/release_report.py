@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
 from gramercy.archive.store.layout import INDEX
@@ -18,7 +19,6 @@ from gramercy.reports.column_summaries import (
     MOST_PICTURES,
     column_labels,
     level_means,
-    meaning_notes,
     own_columns,
     row_groups,
     sampling_law,
@@ -50,7 +50,7 @@ class ReportedRelease:
         self.release, self.estimates, self.facts = release, estimates, release.manifest
         self.own, self.correlations = own_columns(release), correlations(release)
         self.pairs = len(self.facts.names) * (len(self.facts.names) - 1) // 2
-        self.spectrum = spectrum_of(release)
+        self.spectrum, self.marginals = spectrum_of(release), marginal_table(release)
 
 
 Section = Callable[[ReportedRelease], dict[str, Any] | None]
@@ -64,7 +64,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     return render(
         "release.html",
         **_page_facts(release),
-        notes=[*meaning_notes(release), *reader_notes(release, reported.spectrum)],
+        notes=reader_notes(release, reported.spectrum),
         stem=stems(reported.facts)[0],
         repair=release.repair,
         noise_sd=release.evidence.typical_noise,
@@ -108,6 +108,13 @@ def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
         "attacker": figures.attacker(facts.guarantee),
         "parameters": manifest_parameters(facts),
     }
+
+
+def _charts(reported: ReportedRelease) -> dict[str, Markup]:
+    """The histogram of every column, if there are some."""
+    return (
+        {each.column: each.bars for each in reported.marginals.lines} if reported.marginals else {}
+    )
 
 
 def _step(reported: ReportedRelease) -> dict[str, Any] | None:
@@ -213,15 +220,13 @@ def _preprocessing(reported: ReportedRelease) -> dict[str, Any]:
 # `templates/release`, or is left out if it has no facts.
 SECTIONS: Mapping[str, Section] = {
     "step": _step,
-    "columns": lambda reported: {} if reported.own else None,
+    "columns": lambda reported: {"charts": _charts(reported)} if reported.own else None,
     "row_groups": lambda reported: (
         {"row_groups": groups, "most_pictures": MOST_PICTURES}
         if (groups := row_groups(reported.release))
         else None
     ),
-    "marginals": lambda reported: (
-        {"marginals": table} if (table := marginal_table(reported.release)) else None
-    ),
+    "marginals": lambda reported: {"marginals": reported.marginals} if reported.marginals else None,
     "matrix": _matrix,
     "directions": _directions,
     "signal": _signal,

@@ -52,7 +52,7 @@ def plus_minus(pair: tuple[float, float], digits: int = 4) -> str:
     decimals = _decimals(error, number)
     if decimals is None:
         return f"{significant(number, digits)} ± {significant(error, 2)}"
-    return f"{number:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+    return f"{number:z.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
 
 
 def with_decimals(number: float, error: float) -> str:
@@ -60,7 +60,7 @@ def with_decimals(number: float, error: float) -> str:
     decimals = _decimals(error, number)
     if decimals is None:
         return significant(number, 4)
-    return f"{number:.{decimals}f}".replace("-", "−")
+    return f"{number:z.{decimals}f}".replace("-", "−")
 
 
 def day(number: float, unit: str) -> str:

@@ -83,7 +83,7 @@ def write_matrix(
     Parameters
     ----------
     matrix
-        Shape (p, p), symmetric but for rounding; the upper triangle is written on both sides.
+        Shape (p, p), symmetric up to rounding; the upper triangle is written on both sides.
     """
     files = matrix_files(stem, len(names), compact=compact)
     i, j = np.triu_indices(len(names))

@@ -134,7 +134,7 @@ def _verdict(plan: Plan) -> Note | None:
     if verdict is None:
         return None
     level, head = _VERDICTS[verdict.level]
-    return Note(level, head, in_symbols(verdict.text), verdict.code)
+    return Note(level, head, in_symbols(verdict.text), verdict.code, facts=verdict.facts)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def test_matrix_is_read_from_its_formats(
 
 
 @pytest.mark.parametrize("p", [3, SMALL + 1])
-def test_matrix_is_symmetric_in_all_formats_whatever_its_rounding(tmp_path: Path, p: int) -> None:
+def test_matrix_is_symmetric_in_all_formats_after_rounding(tmp_path: Path, p: int) -> None:
     matrix = symmetric(p)
     rounded = matrix.copy()
     rounded[1, 0] = np.nextafter(rounded[1, 0], np.inf)

@@ -153,6 +153,28 @@ def test_catalogue_page_contents(catalogue: Path) -> None:
 
 
 @pytest.mark.slow
+def test_page_of_500_releases_shows_the_newest_and_folds_the_others(
+    catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_HOME", str(catalogue))
+    listed = Contents(Context.default().archive).list_all()[-1]
+    releases = [
+        replace(listed, facts=listed.facts.model_copy(update={"release": f"v{k}-r1"}))
+        for k in range(500)
+    ]
+    folded = catalogue_page.DatasetPage("toy", releases)
+    page = catalogue_page.dataset_page(folded)
+    at_once = re.sub("<details>.*?</details>", "", page, flags=re.DOTALL)
+    assert {f"v{k}-r1/index.html" for k in range(488, 500)} < {*Page(at_once).links}
+    assert len(Page(at_once).links) < 25
+    numbers = range(1, folded.older_pages + 1)
+    older = [catalogue_page.older_releases_page(folded, number) for number in numbers]
+    links = {link for text in (page, *older) for link in Page(text).links}
+    assert {f"v{k}-r1/index.html" for k in range(500)} < links
+    assert {f"releases-{number}.html" for number in numbers} < links
+
+
+@pytest.mark.slow
 def test_publishing_rewrites_only_affected_pages(tmp_path: Path) -> None:
     root = Home.default().archive
     done = run_release(write_request(tmp_path))

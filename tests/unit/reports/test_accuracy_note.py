@@ -44,11 +44,11 @@ def standardised() -> list[ColumnFacts]:
 
 def level(evidence: Evidence) -> str:
     accuracy = correlation_accuracy(evidence)
-    note = correlation_note(accuracy, evidence, "")
+    note = correlation_note(accuracy, evidence)
     assert note.level == correlation_level(accuracy, evidence)
     codes = {""} if note.level == "good" else {families.NOISE.code, families.READING.code}
     assert note.code in codes
-    assert f"{accuracy.typical_noise:.2g}" in note.text
+    assert f"{accuracy.typical_noise:.2g}" in [value for _, value in note.numbers]
     return note.level
 
 
@@ -94,7 +94,7 @@ def test_far_centres_without_an_intercept_are_red() -> None:
     evidence = released(table, standardised(), None, 1e-6, intercept=False)
     accuracy = correlation_accuracy(evidence)
     assert accuracy is not None
-    note = correlation_note(accuracy, evidence, "")
+    note = correlation_note(accuracy, evidence)
     assert (note.level, note.code) == ("danger", families.READING.code)
 
 

@@ -183,6 +183,15 @@ def test_spending_chart_is_to_scale() -> None:
     assert spending([]) == ""
 
 
+@pytest.mark.parametrize("days", [False, True])
+def test_chart_ends_with_the_last_event(days: bool) -> None:
+    events = [event(day, 2, 1 + day / 100) for day in (0, 10, 40)]
+    first, second, last = sorted(
+        {x for x, _ in steps(spending(events, days=days), "accent", "1.8")}
+    )
+    assert last - first == pytest.approx(4 * (second - first), rel=1e-3)
+
+
 def event_at(moment: str, spent: float) -> Event:
     return Event(f"2026-{moment}+00:00", "raised", 3.0, 1e-6, spent, "why")
 
@@ -205,7 +214,7 @@ def test_public_chart_shows_days_and_no_times() -> None:
         assert svg != spending(events)
         assert ":" not in "".join(re.findall(r">([^<>]*)</text>", svg))  # the axis shows no times
         corners = sorted({x for x, _ in steps(svg, "accent", "1.8")})
-        assert len(corners) == len(moments) + 1  # one corner for each event, and one for the end
+        assert len(corners) == len(moments)  # one corner for each event: nothing after the last
         assert min(b - a for a, b in itertools.pairwise(corners)) > 2
 
 

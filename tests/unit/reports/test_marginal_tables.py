@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_estimate, read_release
+from gramercy.common.notation import significant
 from gramercy.pipeline.context import Context
 from gramercy.reports import marginal_tables
 from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table
+from gramercy.reports.reader_notes import verdict_note
 from gramercy.reports.release_report import marginals_page, release_page
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -169,8 +171,23 @@ def test_page_of_a_matrix_states_every_share_once(tmp_path: Path) -> None:
     assert order == sorted(order)
     columns, marginals = parts["Columns"], parts["Marginals"]
     for level in ("A", "B"):
-        assert f"ward={level}" in columns
+        assert f"<tr><td>{level}</td>" in columns
         assert f"{level}: " not in marginals
+
+
+def test_first_tiles_have_the_accuracy_and_the_columns_of_the_table(tmp_path: Path) -> None:
+    """Not the noise on an entry, which is far smaller than the error of a correlation."""
+    keys = {"mechanism": MECHANISM | {"epsilon": 4.0}, "scaling": "private"}
+    bundle = published(marginals_request(tmp_path, keys))
+    verdict, page = verdict_note(bundle), release_page(bundle, [])
+    assert verdict is not None
+    accuracy, columns, *_ = re.findall("<li><b>(.*?)</b><span>(.*?)</span></li>", page)
+    assert accuracy[0] == f"± {significant(verdict.facts['typical'], 2)}"
+    assert significant(verdict.facts["largest"], 2) in accuracy[1]
+    assert columns[0] == f"{len(bundle.manifest.columns)} columns"
+    assert len(bundle.manifest.names) > len(bundle.manifest.columns)  # levels are not columns
+    heads = re.findall('<div class="note .*?"><b>(.*?)(?: <span|</b>)', page)
+    assert heads[0] == verdict.head
 
 
 NUMBERS = {name: {"lower": -3.0, "upper": 3.0} for name in ("x", "y")}

@@ -16,8 +16,9 @@ from gramercy.common.home import Home
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.table_entries import table_means
-from gramercy.reports.column_summaries import meaning_notes, own_columns, row_groups
+from gramercy.reports.column_summaries import own_columns, row_groups
 from gramercy.reports.correlations import correlations
+from gramercy.reports.reader_notes import meaning_notes
 from gramercy.reports.release_report import release_page
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER

@@ -132,7 +132,10 @@ def test_plan_over_budget_is_reported_without_an_error(
     text = " ".join(out.split())
     assert families.EXCEEDED.code in text
     assert f"epsilon={facts['budget_before']['remaining_epsilon']:.4g} " in text
-    assert "It would be refused" in page
+    assert re.findall(r'<div class="note (\w+)"><b>(.*?)</b>', page)[0] == (
+        "danger",
+        "It would be refused",
+    )
     assert 'class="taken"></i>this release' not in page
 
 
