@@ -98,10 +98,15 @@ def trusted_keys(folder: Path) -> frozenset[str]:
     return frozenset(key.public for key in public_keys(folder))
 
 
+def signing_key(folder: Path) -> Ed25519PrivateKey | None:
+    """The private key that signs bundles, or None before it is created."""
+    with _folder_errors(folder):
+        return _read_private(folder / STEWARD)
+
+
 def signing_public_key(folder: Path) -> str | None:
     """The public key of the signing key in hexadecimal, or None before it is created."""
-    with _folder_errors(folder):
-        key = _read_private(folder / STEWARD)
+    key = signing_key(folder)
     return None if key is None else public_key_hex(key)
 
 
