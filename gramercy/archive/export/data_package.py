@@ -232,12 +232,12 @@ def _group_rows(release: CollectedRelease) -> Iterable[dict[str, Any]]:
 def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
     """Public rows of a timeline: days only, because times would reveal how long a table was read.
 
-    The reason of a budget change, and who has charged, stay in the ledger.
+    The reason of a budget change, and who has charged and approved, stay in the ledger.
     """
     for event in timeline.events:
         facts = event.facts()
         name, pure, step = facts.pop("release"), facts.pop("pure"), facts.pop("series") or {}
-        del facts["by"]
+        del facts["by"], facts["approved_by"]
         included = step.get("included_in")
         yield {
             "dataset": timeline.dataset,
