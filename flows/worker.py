@@ -123,14 +123,14 @@ async def _end(process: Any) -> None:
 async def work(pool: str) -> None:
     """Run the scheduled runs of a work pool until SIGTERM or SIGINT."""
     estimate_minutes()  # refused here, and not in every run
-    worker = HomeWorker(pool)
-    working = asyncio.ensure_future(worker.start())
+    worker, say = HomeWorker(pool), get_logger("workers").info
+    working = asyncio.ensure_future(worker.start(printer=say))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, working.cancel)
     try:
         await working
     except asyncio.CancelledError:
-        get_logger("workers").info(f"Worker {worker.name!r} stopped.")
+        say(f"Worker {worker.name!r} stopped.")
 
 
 if __name__ == "__main__":

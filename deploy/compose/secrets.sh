@@ -15,14 +15,16 @@ done
 if [ ! -e secrets/prefect-login ]; then # of Prefect's API and pages
   printf 'gramercy:%s' "$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')" > secrets/prefect-login
 fi
+: >> secrets/alerts-url # addresses of alerts, if there are to be any
 for role in ledger prefect; do
   printf 'postgres:5432:%s:%s:%s\n' "$role" "$role" "$(cat "secrets/$role-password")" \
     > "secrets/$role.pgpass"
 done
 if [ "$(id -u)" = 0 ]; then
   chown "$postgres" secrets/*-password
-  chown "$gramercy" secrets/*.pgpass secrets/prefect-login keys contracts requests tables
+  chown "$gramercy" secrets/*.pgpass secrets/prefect-login secrets/alerts-url keys contracts \
+    requests tables
 else
-  echo "Not root: give secrets/*-password to user $postgres, and secrets/*.pgpass, secrets/prefect-login, keys," \
+  echo "Not root: give secrets/*-password to user $postgres, and all other secrets, keys," \
     "contracts, requests and tables to user $gramercy." >&2
 fi

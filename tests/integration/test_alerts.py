@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,16 @@ import pytest
 
 from gramercy.flows import alerts
 from gramercy.flows.deployments import WorkPool, deployments
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.status.scheduled_runs import Service
 from gramercy.schemas import families
-from tests.support.factories import read_registered, run_command, write_request
+from gramercy.schemas.ledger_history import ChargeState
+from tests.support.factories import read_plan, read_registered, run_command, write_request
+from tests.support.ledgers import TENTH, charge
 from tests.support.problems import raises
 from tests.support.servers import (
+    Login,
     free_port,
     is_healthy,
     post,
@@ -137,3 +142,48 @@ def test_alerts_of_a_real_server(
     monkeypatch.setenv("GRAMERCY_ALERTS_URL", "nonsense")
     with raises(families.SETTING):
         work_pool.make_alerts()
+
+
+def test_serve_tells_of_all_that_is_wrong(tmp_path: Path, home: Path) -> None:
+    """A release that fails, an audit with a discrepancy, a budget that is nearly spent.
+
+    The log has one JSON object a line, without the address.
+    """
+    request = write_request(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
+    read_registered(request)
+    context, third = Context.default(), Guarantee(TENTH.mu * 33**0.5)  # three of them fit
+    release = charge(context.ledger, "v1", third, read_plan(request).contract)
+    for state in (ChargeState.DRAWN, ChargeState.SEALED, ChargeState.PUBLISHED):
+        context.ledger.mark(
+            "toy", release, state, **{"sha256": "0" * 64} if state == "sealed" else {}
+        )
+    context.record_head()  # there is no bundle
+    port = free_port()
+    environ = prefect_environment(tmp_path, home, port)
+    api, log = environ.pop("PREFECT_API_URL"), tmp_path / "serve.log"
+    serving = ("gramercy", "serve", str(request), "--port", str(port), "--log-format", "json")
+    with sinks() as received:
+        environ["GRAMERCY_ALERTS_URL"] = received.address
+        with running(environ, log, *serving):
+            wait_for(lambda: "started" in log.read_text(), 240, log)
+            (tmp_path / "table.csv").unlink()
+            login = Login(api, (home / "serve" / f"{port}.login").read_text())
+            deployed = {x["name"]: x["id"] for x in post(login, "/deployments/filter", {})}
+
+            def sent(*words: str) -> bool:
+                texts = [str(each) for each in received.posted], received.mailed
+                return all(any(all(w in text for w in words) for text in each) for each in texts)
+
+            # Words, because lines of mail are broken where they are long.
+            for name, *words in (
+                ("toy", "release/toy", "failed", "toy 20"),
+                ("weekly", "audit/weekly", "failed"),
+                ("daily", "status/daily", "release", "budget", "audit"),
+            ):
+                post(login, f"/deployments/{deployed[name]}/create_flow_run", {})
+                wait_for(lambda words=words: sent(*words), 180, log)  # type: ignore[misc]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"gramercy", "prefect.flow_runs", "prefect.workers"} < {x["logger"] for x in lines}
+    assert any(each.get("dataset") == "toy" for each in lines)
+    for secret in ("office.example", "/hook", login.login):
+        assert str(secret) not in log.read_text()

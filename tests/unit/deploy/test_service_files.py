@@ -25,6 +25,12 @@ COMPOSE: dict[str, Any] = YAML(typ="safe", pure=True).load(
     (DEPLOY / "compose" / "compose.yaml").read_text("utf-8")
 )
 SERVICES = sorted(COMPOSE["services"])
+# Of the Compose specification, as far as they are used.
+KEYS = (
+    "build cap_drop command cpus depends_on entrypoint environment healthcheck hostname image "
+    "logging mem_limit networks pids_limit ports read_only restart secrets security_opt "
+    "stop_grace_period tmpfs user volumes"
+)
 UNIT = (DEPLOY / "systemd" / "gramercy.service").read_text("utf-8")
 
 
@@ -40,6 +46,7 @@ def job(pool: str) -> Any:
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_service_of_compose_is_confined(name: str) -> None:
     service = COMPOSE["services"][name]
+    assert service.keys() <= {*KEYS.split()}
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", service["user"])
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -72,6 +79,13 @@ def test_compose_gives_each_secret_to_one_service_and_the_archive_alone_to_the_w
     assert 'AUTH_STRING="$$(cat /run/secrets/prefect-login)"' in services["prefect"]["command"][-1]
     assert services["prefect"]["environment"]["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
     assert "*" not in services["prefect"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
+    # Prefect sends the alerts to an address that the worker alone is given.
+    assert "alerts-url" in services["worker"]["secrets"]
+    assert (
+        'GRAMERCY_ALERTS_URL="$$(cat /run/secrets/alerts-url)"' in services["worker"]["command"][-1]
+    )
+    assert "outside" in services["prefect"]["networks"]
+    assert not (COMPOSE["networks"]["outside"] or {}).get("internal")
     for service in services.values():
         for key, value in service.get("environment", {}).items():
             assert "PASSWORD" not in key or key.endswith("_FILE")
