@@ -18,6 +18,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     GRAPH,
     METRIC,
     PILOT,
+    EstimateBundle,
     ReleaseBundle,
     estimate_descriptor,
     read_estimate,
@@ -30,6 +31,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
 from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
+from gramercy.archive.seal.bundle import check
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
@@ -523,10 +525,12 @@ def check_estimate(
 def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple[str, None]:
     """Verify what a report states; its page is what was sealed."""
     stated, facts = read_report(place).manifest, release.manifest
-    estimates = [
-        read_estimate(archive.estimate(facts.dataset.id, facts.release, name))
-        for name in stated.estimates
-    ]
+    estimates = []  # without their numbers, which are not in the report's facts
+    for name in stated.estimates:
+        folder = archive.estimate(facts.dataset.id, facts.release, name)
+        sha256 = check(folder)
+        manifest_of = read_manifest(folder, EstimateManifest)
+        estimates.append(EstimateBundle(manifest_of, {}, {}, None, sha256))
     manifest = report_manifest(release, estimates)
     recomputed = manifest.model_copy(update={"software": stated.software})
     check_facts(place, stated.model_dump(), recomputed.model_dump())
