@@ -12,9 +12,10 @@ from gramercy.pipeline.context import Context
 def site(json: AsJson = False) -> None:
     """Rewrite the catalogue's pages.
 
-    Writes index.html in the archive and all pages that it links to. Publishing already updates the
-    pages that change. The pages are static: any web server can serve them, and a browser can open
-    them from disk.
+    Writes index.html in the archive, and of all pages that it links to those that are missing, were
+    changed or would be different now, as after an update. Publishing already updates the pages that
+    change. The pages are static: any web server can serve them, and a browser can open them from
+    disk.
 
     Example: gramercy site
     """
