@@ -422,6 +422,7 @@ class Ledger:
     def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         """Record the new state of a release."""
         with self._writing() as db:
+            checks.verify_location(db)
             present = journal.state(db, dataset, release)
             checks.check_transition(dataset, release, present, state)
             append(db, Entry.marked(dataset, release, state, facts))

@@ -97,6 +97,7 @@ def append(db: Connection, entry: Entry) -> Entry:
 def append_copies(db: Connection, copies: Iterable[Entry]) -> None:
     """Append the next entries of another copy of this ledger, as they are."""
     last, previous = lock_head(db)
+    written = []
     for entry in copies:
         if (entry.seq, entry.previous, entry.hash) != (last + 1, previous, entry.digest()):
             raise families.UNTRUSTED(
@@ -104,15 +105,19 @@ def append_copies(db: Connection, copies: Iterable[Entry]) -> None:
                 "Use another copy of the ledger.",
                 entry=entry.seq,
             )
-        _insert(db, entry)
+        written.append(entry)
         last, previous = entry.seq, entry.hash
+    _insert(db, *written)
 
 
-def _insert(db: Connection, written: Entry) -> None:
-    """Insert an entry after the last one, and make it the head."""
-    db.execute(insert(entries).values(asdict(written)))
-    unchanged = (head.c.id == 1) & (head.c.seq == written.seq - 1)
-    updated = db.execute(update(head).where(unchanged).values(seq=written.seq, hash=written.hash))
+def _insert(db: Connection, *written: Entry) -> None:
+    """Insert entries after the last one, and make the last of them the head."""
+    if not written:
+        return
+    db.execute(insert(entries), [*map(asdict, written)])
+    unchanged = (head.c.id == 1) & (head.c.seq == written[0].seq - 1)
+    last = {"seq": written[-1].seq, "hash": written[-1].hash}
+    updated = db.execute(update(head).where(unchanged).values(last))
     if updated.rowcount != 1:
         raise families.LEDGER(
             "The ledger's database does not make writers wait for each other.",

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -119,11 +120,13 @@ def _restore_file(path: Path, entries: list[Entry]) -> None:
 
 @contextlib.contextmanager
 def _new_folder(folder: Path, *, may_be_empty: bool = False) -> Iterator[Path]:
-    """A folder for the owner alone, which has its name when it is complete."""
-    parent = folder.absolute().parent
+    """A folder for the owner alone, or with the mode that it has, which appears when complete."""
+    parent, mode = folder.absolute().parent, 0o700
     with disk_errors(folder):
-        if folder.exists() and (not may_be_empty or any(folder.iterdir())):
-            raise _exists(str(folder))
+        if folder.exists():
+            if not may_be_empty or any(folder.iterdir()):
+                raise _exists(str(folder))
+            mode = stat.S_IMODE(folder.stat().st_mode)
         make_folder(parent, 0o700)
         made = parent / f".gramercy-{uuid.uuid4().hex}"
         made.mkdir(mode=0o700)
@@ -131,6 +134,7 @@ def _new_folder(folder: Path, *, may_be_empty: bool = False) -> Iterator[Path]:
             yield made
             for path in (*made.rglob("*"), made):
                 make_durable(path)
+            made.chmod(mode)
             if not rename_folder(made, folder):
                 raise _exists(str(folder))
             make_durable(parent)

@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from gramercy.archive.seal.signing import create_signing_key
+from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import ANCHORS
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -79,6 +80,8 @@ def test_older_backup_is_brought_up_to_date(
     bring_back(home, backup, lose_machine(home))
     with raises(families.UNTRUSTED):
         run_release(write_request(tmp_path, request={"version": "v4"}))
+    with raises(families.UNTRUSTED):
+        Ledger.of(home).mark("toy", "v1-r1", ChargeState.WITHDRAWN, reason="it is a copy")
     assert run_command("budget", "--moved", capsys=capsys)[0] == 2  # a reason is required
     assert len(run_json("budget", "--moved", "--reason", "fire", capsys=capsys)[0]["charges"]) == 3
     *restored, moved = Ledger.of(home).entries()
@@ -112,6 +115,41 @@ def test_interrupted_charge_after_the_backup_stays_spent(
     assert spent(home) == before
     (charge,) = (each for each in Ledger.of(home).charges("toy") if each.version == "v2")
     assert charge.state is ChargeState.SPENT
+
+
+@pytest.mark.slow
+def test_release_that_the_next_run_finished_is_not_lost_with_its_machine(
+    tmp_path: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process dies after the seal, the next one after it has moved the bundle into place."""
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    request = write_request(tmp_path, request={"version": "v2"})
+    for owner, name in ((Archive, "commit"), (charging.LockedRequest, "_mark_published")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, die)
+            if owner is Archive:
+                patch.setattr(Context, "record_head", unanchored_seal(Context.record_head))
+            with pytest.raises(KeyboardInterrupt):
+                run_release(request)
+    home = Home.default()
+    before = spent(home)
+    bring_back(home, backup, lose_machine(home)).move_ledger("a new disk")
+    assert release(tmp_path, "v2") == "v2-r1"
+    assert spent(home) == before
+
+
+def unanchored_seal(record: Callable[..., Any]) -> Callable[..., Any]:
+    """`Context.record_head`, where the process dies before a seal is anchored."""
+
+    def killed(context: Context, **options: Any) -> Any:
+        if context.ledger.sealed_charges("toy"):
+            raise KeyboardInterrupt
+        return record(context, **options)
+
+    return killed
 
 
 @pytest.mark.slow
@@ -317,6 +355,11 @@ def test_backup_is_private_complete_and_not_replaced(backup: Path, home: Path) -
         back_up(Context(of_home), backup)
     with raises(families.EXISTS, folder=str(home)):
         restore(Context(of_home), backup)
+    (existing := backup.with_name("existing")).mkdir(mode=0o750)
+    for root, mode in ((existing, 0o750), (backup.with_name("new"), 0o700)):
+        restore(Context(Home(root)), backup)
+        assert stat.S_IMODE(root.stat().st_mode) == mode
+        assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in root.rglob("*"))
     assert {path.name for path in backup.parent.iterdir() if path.name.startswith(".")} == set()
 
 

@@ -187,6 +187,7 @@ class LockedRequest:
             # request of that charge then reports the problem; this request continues.
             with contextlib.suppress(SpentFailure, BundleError):
                 if not self.archive.contains(path):
+                    self.context.record_head()  # its run may have ended before it did so
                     confirm = self._confirm(charge)
                     self.archive.commit_leftover(self.dataset, charge.sha256, path, confirm)
                 if self.archive.contains(path) and read_release(path).sha256 == charge.sha256:
