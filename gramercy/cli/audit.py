@@ -77,7 +77,7 @@ def _print(facts: Mapping[str, Any], page: Path) -> None:
     for discrepancy in discrepancies:
         label = Text(f"Discrepancy {discrepancy['code']}: ", style="red")
         terminal.say(label, terminal.bold(discrepancy["subject"]), f": {discrepancy['words']}")
-    counts = f"{facts['head']['seq']} ledger entries, {len(facts['releases'])} charges: "
+    counts = f"Ledger entries: {facts['head']['seq']}; charges: {len(facts['releases'])}; "
     verdict = f"{len(discrepancies)} discrepancies." if discrepancies else "no discrepancies found."
     terminal.say(counts, terminal.bold(verdict))
     terminal.say(f"Report: {page}")

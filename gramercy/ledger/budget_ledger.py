@@ -11,7 +11,7 @@ the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -44,6 +44,7 @@ from gramercy.ledger.entry import (
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import (
     PARTS,
+    Stated,
     append,
     append_copies,
     lock_head,
@@ -59,7 +60,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.errors import LedgerError, RequestError
 from gramercy.schemas.ledger_history import Anchor, ChargeState, Timeline
 from gramercy.schemas.problem import Wording
 
@@ -258,8 +259,13 @@ class Ledger:
         """Verify this ledger against all anchors of one place, the newest last; see above."""
         with self._reading() as db:
             checks.verify_anchor(db, anchors[-1] if anchors else None, witness)
-            for foreign in journal.foreign_anchors(db, anchors):
-                checks.verify_anchor(db, foreign, witness)
+            for each in journal.foreign(db, anchors):
+                checks.verify_anchor(db, each, witness)
+
+    def foreign(self, those: Sequence[Stated]) -> list[Stated]:
+        """Those of the anchors or entries, the oldest first, that are not of this ledger."""
+        with self._reading() as db:
+            return journal.foreign(db, those)
 
     def original_location(self) -> str | None:
         """The location of the original if this ledger is a copy, otherwise None."""
@@ -299,6 +305,35 @@ class Ledger:
         """
         with self._writing() as db:
             append_copies(db, copies)
+
+    def charge_again(self, others: Iterable[Entry]) -> None:
+        """Charge, as spent, what another copy of this ledger has charged; atomic, and once.
+
+        A step of a series is charged as the whole series. Lower budgets are taken over as well,
+        and larger ones are not. The charges may exceed the budget.
+        """
+        with self._writing() as db:
+            for entry in others:
+                known = (entries.c.dataset == entry.dataset, entries.c.facts.contains(entry.hash))
+                dataset = str(entry.dataset)
+                if entry.kind == "registered" and not journal.is_registered(db, dataset):
+                    append(db, entry)
+                elif entry.kind == "lowered":
+                    now = journal.budget_history(db, dataset)[-1].budget
+                    with suppress(RequestError):  # it is lower already
+                        checks.check_direction(dataset, now, entry.budget, lower=True)
+                        append(db, entry)
+                elif entry.kind == ChargeState.RESERVED.value and not read(db, *known):
+                    turn = 1 + journal.charge_count(db, dataset)
+                    number = next_number(journal.releases(db, dataset), entry.fact("version", str))
+                    total = journal.total(db, dataset, str(entry.window))
+                    again = entry.charged_again(turn, number, total.plus(entry.stated_guarantee))
+                    reserved = append(db, again)
+                    spent = {"reason": "charged by another copy of this ledger"}
+                    append(
+                        db,
+                        Entry.marked(dataset, str(reserved.release), ChargeState.SPENT, spent),
+                    )
 
     def published(self) -> set[tuple[str, str]]:
         """(data set, release id) of every release that was ever published."""

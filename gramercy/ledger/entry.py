@@ -18,7 +18,7 @@ import pwd
 import re
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -151,6 +151,14 @@ class Entry:
             pure=float(guarantee.pure) if guarantee.pure < math.inf else None,
             facts=canonical_json(facts),
         )
+
+    def charged_again(self, turn: int, number: int, total: Total) -> Entry:
+        """The same charge, after other entries; `fact` of its hash: ``again``. Without series."""
+        kept = {name: self.fact(name, str) for name in ("version", "fingerprint", "source")}
+        stated = {"turn": turn, "total": str(total), "again": self.hash}
+        facts = kept | stated | ({"by": self.by} if self.by else {})
+        release = f"{kept['version']}-r{number}"
+        return replace(self, release=release, facts=canonical_json(facts))
 
     @classmethod
     def marked(cls, dataset: str, release: str, state: ChargeState, facts: dict[str, str]) -> Entry:

@@ -10,6 +10,7 @@ import datetime
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
+from typing import TypeVar
 
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Engine, insert, select, text, update
@@ -37,6 +38,8 @@ from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas import families
 from gramercy.schemas.errors import UntrustedLedger
 from gramercy.schemas.ledger_history import Anchor, ChargeState
+
+Stated = TypeVar("Stated", Anchor, Entry)
 
 _COLUMNS = select(*(entries.c[each.name] for each in fields(Entry)))
 PARTS = {"yield_per": 2000}  # rows that are fetched at a time, so that memory stays small
@@ -94,10 +97,14 @@ def append(db: Connection, entry: Entry) -> Entry:
     return written
 
 
-def append_copies(db: Connection, copies: Iterable[Entry]) -> None:
+def append_copies(db: Connection, copies: Sequence[Entry]) -> None:
     """Append the next entries of another copy of this ledger, as they are."""
-    last, previous = lock_head(db)
-    written = []
+    check_chain(*lock_head(db), copies)
+    _insert(db, *copies)
+
+
+def check_chain(last: int, previous: str, copies: Iterable[Entry]) -> None:
+    """Refuse entries that do not follow each other, the first one after an entry."""
     for entry in copies:
         if (entry.seq, entry.previous, entry.hash) != (last + 1, previous, entry.digest()):
             raise families.UNTRUSTED(
@@ -105,9 +112,7 @@ def append_copies(db: Connection, copies: Iterable[Entry]) -> None:
                 "Use another copy of the ledger.",
                 entry=entry.seq,
             )
-        written.append(entry)
         last, previous = entry.seq, entry.hash
-    _insert(db, *written)
 
 
 def _insert(db: Connection, *written: Entry) -> None:
@@ -173,13 +178,13 @@ def head_anchor(db: Connection) -> Anchor:
     raise _head_missing(db)
 
 
-def foreign_anchors(db: Connection, anchors: Sequence[Anchor]) -> list[Anchor]:
-    """Those of the anchors, the oldest first, that are not of entries of this ledger."""
-    if not anchors:
+def foreign(db: Connection, those: Sequence[Stated]) -> list[Stated]:
+    """Those of the anchors or entries, the oldest first, that are not of this ledger."""
+    if not those:
         return []
-    query = select(entries.c.seq, entries.c.hash).where(entries.c.seq >= anchors[0].seq)
+    query = select(entries.c.seq, entries.c.hash).where(entries.c.seq >= those[0].seq)
     own = {(int(seq), digest) for seq, digest in db.execute(query)}
-    return [each for each in anchors if (each.seq, each.hash) not in own]
+    return [each for each in those if (each.seq, each.hash) not in own]
 
 
 def recorded_location(db: Connection) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gramercy.archive.seal.anchors import (
+    all_anchors,
     read_copies,
     recent_copies,
     remove_anchors,
+    settle_anchor,
     write_copies,
 )
+from gramercy.archive.seal.signing import trusted_keys
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import Witness, archive_of
 from gramercy.common.home import Home
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from gramercy.archive.bundles.encoded_file import Encoded
     from gramercy.ledger import Ledger
     from gramercy.ledger.entry import Entry
+
+_MAY_BE_PUBLIC = {"sealed", "published", "withdrawn", "derived"}  # a bundle is sealed before
 
 
 @dataclass(frozen=True)
@@ -102,20 +108,45 @@ class Context:
     def move_ledger(self, reason: str) -> None:
         """Bring the ledger up to date, and record that it, or its archive, was moved.
 
-        Charges that an older copy of the ledger lacks are appended from the copies of its entries
-        in the archive or at the witness.
+        Entries that an older copy of the ledger lacks are appended from the copies in the archive
+        or at the witness. If two copies of it have charged after the same entry, what was published
+        is followed, and the charges of the other are entered again, as spent.
 
         Raises
         ------
         UntrustedLedger
-            If it lacks entries that are not there, or it is a copy and nothing shows how old.
+            If it lacks entries that are not there, it is a copy and nothing shows how old, or two
+            copies have published.
         """
-        ledger, archive, witness = self.ledger, self.archive, self.witness
-        anchors = [archive.anchor(), None if witness is None else witness.newest()]
+        ledger, trusted = self.ledger, trusted_keys(self.home.keys)
+        places: list[Archive | Witness] = [self.archive, *filter(None, [self.witness])]
+        anchors = {each: all_anchors(each.store, trusted, recent=True) for each in places}
         head = ledger.head()
-        newest = max((each for each in anchors if each), key=lambda each: each.seq, default=None)
-        if newest is not None and newest.ledger == head.ledger and newest.seq > head.seq:
-            ledger.append_copies(self._lost_entries(head, newest))
+        for anchor in chain(*anchors.values()):
+            if anchor.ledger != head.ledger:
+                ledger.verify_anchor(anchor)  # raises
+        branches: list[list[Entry]] = []
+        foreign = {place: ledger.foreign(found) for place, found in anchors.items()}
+        for anchor in sorted(chain(*foreign.values()), key=lambda each: -each.seq):
+            if not any(entry.hash == anchor.hash for entry in chain(*branches)):
+                branches.append(self._lost_entries(head, anchor))
+        following = [each for each in branches if each[0].previous == head.hash]
+        followed = max(following, key=_published, default=[])
+        known = {each.hash for each in followed}
+        others = [
+            [each for each in branch if each.hash not in known]
+            for branch in branches
+            if branch is not followed
+        ]
+        if any(map(_published, others)):
+            raise families.UNTRUSTED(
+                "{ledger}: another copy of the ledger has published since entry {last}.",
+                "Restore a backup of the home that is older, and run 'gramercy budget --moved' "
+                "there. If both have published, count the budget of every data set as spent.",
+                ledger=ledger.location,
+                last=min(each[0].seq for each in others if _published(each)) - 1,
+            )
+        ledger.append_copies(followed)
         if lacking := self._lacking_releases():  # of anchors as old as the ledger
             raise families.UNTRUSTED(
                 "{ledger}: the archive has releases that the ledger lacks, but no anchor of them: "
@@ -124,7 +155,7 @@ class Context:
                 ledger=ledger.location,
                 releases=lacking,
             )
-        if newest is None and ledger.original_location() is not None:
+        if not any(anchors.values()) and ledger.original_location() is not None:
             raise families.UNTRUSTED(
                 "{ledger}: this is a copy of the ledger, and neither the archive nor a witness "
                 "shows what was charged after it was made.",
@@ -132,29 +163,32 @@ class Context:
                 "both are lost, count the budget of every data set as spent.",
                 ledger=ledger.location,
             )
-        for anchor, place in zip(anchors, (archive, witness), strict=True):
-            if anchor is not None and place is not None:
-                ledger.verify_anchor(anchor, place.location)
+        ledger.charge_again(chain(*others))
         ledger.move(reason)
-        if newest is not None:
+        for place, found in foreign.items():
+            for anchor in ledger.foreign(found):
+                settle_anchor(place.store, anchor, self.home.keys)
+        if any(anchors.values()):
             self.record_head(outside=True)
 
     def _lost_entries(self, head: Anchor, newest: Anchor) -> list[Entry]:
-        """The entries after a head of this ledger until an anchor, from their copies."""
+        """The entries until an anchor that this ledger lacks, from their copies."""
         from gramercy.ledger.entry import Entry
+        from gramercy.ledger.journal import check_chain
 
         places: list[Archive | Witness] = [self.archive, *filter(None, [self.witness])]
         lost, wanted, secret = list[Entry](), newest, self.ledger.secret()
-        while wanted.seq > head.seq:
+        while self.ledger.hash_of(wanted.seq) != wanted.hash:
             found = (read_copies(place.store, wanted, secret) for place in places)
             copies = [Entry(**each) for each in next(filter(None, found), [])]
-            if not copies or copies[-1].hash != wanted.hash:
+            if not copies or copies[-1].hash != wanted.hash or copies[0].seq == 1:
                 break
             lost = copies + lost
             before = {"seq": copies[0].seq - 1, "hash": copies[0].previous}
             wanted = wanted.model_copy(update=before)
         else:
-            return [each for each in lost if each.seq > head.seq]
+            check_chain(wanted.seq, wanted.hash, lost)
+            return self.ledger.foreign(lost)
         raise families.UNTRUSTED(
             "{ledger}: the ledger ends at entry {last}, entry {anchored} was anchored, and copies "
             "of all entries between could not be read. Releases of the archive that the ledger "
@@ -172,6 +206,11 @@ class Context:
             (each, name) for each in self.ledger.datasets() for name in self.ledger.releases(each)
         }
         return tuple(sorted("/".join(each) for each in {*self.archive.releases()} - charged))
+
+
+def _published(branch: list[Entry]) -> int:
+    """The number of releases that were, or may be, published by the copy with these entries."""
+    return sum(each.kind in _MAY_BE_PUBLIC for each in branch)
 
 
 def verify_ledger_anchor(ledger: Ledger, archive: Archive) -> None:

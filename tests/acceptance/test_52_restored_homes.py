@@ -338,6 +338,56 @@ def test_copy_that_is_taken_over_while_the_original_draws_charges_nothing(
     with pytest.raises(GramercyError):
         run_release(write_request(tmp_path, request={"version": "v3"}))
     assert len(copy.ledger.charges("toy")) == 1
+    # It is taken over with what the original has charged, once.
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "move", die)
+        with pytest.raises(KeyboardInterrupt):
+            copy.move_ledger("the first machine is lost")
+    copy.move_ledger("the first machine is lost")
+    before = spent(first)
+    assert spent(second) == before
+    assert run_release(write_request(tmp_path, request={"version": "v3"})) == "v3-r1"
+    states = [(each.release, each.state) for each in copy.ledger.charges("toy")]
+    assert states[1] == ("v2-r1", ChargeState.SPENT)
+    assert spent(second) > before
+    update_listing(Context(second), "toy", "v3-r1")
+    assert make_audit(Context(second)).discrepancies == []
+    monkeypatch.setenv("GRAMERCY_HOME", str(first.root))
+    with raises(families.UNTRUSTED):
+        run_release(write_request(tmp_path, request={"version": "v4"}))
+
+
+@pytest.mark.slow
+def test_copy_that_is_taken_over_while_the_original_publishes_has_to_be_older(
+    tmp_path: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = Home.default(), Home(tmp_path / "second"), Home(tmp_path / "third")
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(first.archive))
+    copy, moved = bring_back(second, backup), Ledger.move
+
+    def race(ledger: Ledger, reason: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "move", moved)
+            release(tmp_path, "v2")
+        moved(ledger, reason)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "move", race)
+        with raises(families.UNTRUSTED):
+            copy.move_ledger("the first machine is lost")
+    before = spent(first)
+    for context in (copy, Context(first)):
+        monkeypatch.setenv("GRAMERCY_HOME", str(context.home.root))
+        with pytest.raises(GramercyError):
+            run_release(write_request(tmp_path, request={"version": "v3"}))
+    with raises(families.UNTRUSTED, last=6):
+        copy.move_ledger("the first machine is lost")
+    bring_back(third, backup).move_ledger("both machines are lost")
+    assert spent(third) == before
+    monkeypatch.setenv("GRAMERCY_HOME", str(third.root))
+    assert release(tmp_path, "v2") == "v2-r1"
+    assert release(tmp_path, "v3") == "v3-r1"
+    assert make_audit(Context(third)).discrepancies == []
 
 
 def test_backup_is_private_complete_and_not_replaced(backup: Path, home: Path) -> None:

@@ -4,6 +4,7 @@ Each anchored entry has two files, ``.ledger/<ledger>/<part>/<seq>-<hash>``. ``.
 anchor and the signature of a steward's key: two writers never write one file with different
 anchors, and of several, the newest counts. ``.entries`` has copies of the entries until it, since
 another such file: with the newest anchor, they bring an older copy of the ledger up to date.
+``.settled`` is like the anchor: another copy of the ledger has charged again what it states.
 
 Only the newest parts are listed, so that it takes the same time after any number of charges.
 """
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gramercy.archive.seal.signing import ANCHOR, key_id, sign, signer, steward_key
+from gramercy.archive.seal.signing import ANCHOR, SETTLED, key_id, sign, signer, steward_key
 from gramercy.archive.store.layout import ANCHORS
 from gramercy.archive.store.storage import Store
 from gramercy.schemas import families, wordings
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _LEDGER, _PART = re.compile(r"[0-9a-f]{32}", re.ASCII), re.compile(r"[0-9]{10}", re.ASCII)
 _NAME = re.compile(  # without a part until version 0.2
     rf"{ANCHORS}/({_LEDGER.pattern})/(?:{_PART.pattern}/)?([0-9]{{12}})-([0-9a-f]{{64}})"
-    r"\.(json|entries)",
+    r"\.(json|entries|settled)",
     re.ASCII,
 )
 _ENTRIES = 100  # whose files are in one part
@@ -45,6 +46,13 @@ def write_anchor(store: Store, anchor: Anchor, keys: Path) -> None:
     """Sign and write an anchor."""
     content = _content(anchor)
     store.write(_name(anchor), content + b"\n" + sign(steward_key(keys), content, ANCHOR))
+
+
+def settle_anchor(store: Store, anchor: Anchor, keys: Path) -> None:
+    """State that an anchor of another copy of the ledger does not count any more."""
+    content = _content(anchor)
+    signature = sign(steward_key(keys), content, SETTLED)
+    store.write(_name(anchor, "settled"), content + b"\n" + signature)
 
 
 def remove_anchors(store: Store, anchors: Mapping[str, Anchor], until: int) -> None:
@@ -61,7 +69,7 @@ def recent_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> dict[
     Empty before the first one is written.
     """
     for _ in range(_ATTEMPTS):
-        anchors = _anchors(store, _recent_names(store))
+        anchors = _anchors(store, _recent_names(store), trusted)
         if not anchors:
             return {}
         newest = newest_of([*anchors.values()], store.location())
@@ -100,15 +108,23 @@ def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
     return newest
 
 
-def all_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> list[Anchor]:
-    """All anchors of a place that keeps them; they may contradict each other, see `newest_of`."""
-    anchors = _anchors(store, store.names(ANCHORS))
+def all_anchors(
+    store: Store, trusted: frozenset[str] = frozenset(), *, recent: bool = False
+) -> list[Anchor]:
+    """All anchors of a place that keeps them, or of the last entries, the newest last.
+
+    They may contradict each other, see `newest_of`.
+    """
+    names = _recent_names(store) if recent else store.names(ANCHORS)
+    anchors = _anchors(store, names, trusted)
     for name, anchor in anchors.items():
         _verify(store.read(name) or b"", anchor, store.location(name), trusted)
     return [*anchors.values()]
 
 
-def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) -> None:
+def _verify(
+    content: bytes, anchor: Anchor, path: str, trusted: frozenset[str], purpose: bytes = ANCHOR
+) -> None:
     """Refuse an anchor that is not what its name says, or that no trusted key has signed."""
     stated, _, line = content.partition(b"\n")
     if stated != _content(anchor):
@@ -117,7 +133,7 @@ def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) 
             "Ask the curator which ledger is valid; other copies of the archive may show it.",
             path=path,
         )
-    public = signer(line, stated, ANCHOR)
+    public = signer(line, stated, purpose)
     if public is None:
         raise families.ANCHOR(
             "{path}: no key has signed the anchor.",
@@ -144,9 +160,9 @@ def _recent_names(store: Store) -> list[str]:
     return names
 
 
-def _anchors(store: Store, names: Iterable[str]) -> dict[str, Anchor]:
-    """The anchors of these names, the newest last."""
-    anchors = {}
+def _anchors(store: Store, names: Iterable[str], trusted: frozenset[str]) -> dict[str, Anchor]:
+    """The anchors of these names that are not settled, the newest last."""
+    anchors, settled = {}, list[Anchor]()
     for name in names:
         if any(part.startswith(".") for part in name.split("/")[1:]):
             continue  # being written, or left by a writer that crashed
@@ -157,9 +173,14 @@ def _anchors(store: Store, names: Iterable[str]) -> dict[str, Anchor]:
                 "Remove it.",
                 path=store.location(name),
             )
+        anchor = Anchor(ledger=match[1], seq=int(match[2]), hash=match[3])
         if match[4] == "json":
-            anchors[name] = Anchor(ledger=match[1], seq=int(match[2]), hash=match[3])
-    return dict(sorted(anchors.items(), key=lambda item: item[1].seq))
+            anchors[name] = anchor
+        elif match[4] == "settled":
+            _verify(store.read(name) or b"", anchor, store.location(name), trusted, SETTLED)
+            settled.append(anchor)
+    left = ((name, each) for name, each in anchors.items() if each not in settled)
+    return dict(sorted(left, key=lambda item: item[1].seq))
 
 
 def _name(anchor: Anchor, kind: str = "json") -> str:

@@ -204,6 +204,7 @@ def _folder_errors(folder: Path) -> Iterator[None]:
 # Domain separation: a signature made for one purpose is never valid for another.
 BUNDLE, ANCHOR = b"gramercy bundle\n", b"gramercy anchor\n"
 LISTING, APPROVAL = b"gramercy listing\n", b"gramercy approval\n"
+SETTLED = b"gramercy settled anchor\n"
 _LINE = re.compile(rb"ed25519 ([0-9a-f]{64}) ([0-9a-f]{128})\n")
 
 

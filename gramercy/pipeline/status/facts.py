@@ -126,7 +126,10 @@ def _ledger(context: Context) -> Iterator[Fact]:
 
 def _witness(context: Context, ledger: Ledger) -> Iterator[Fact]:
     if context.witness is None:
-        yield Fact("witness", "none is set")
+        text = (
+            "none is set: a ledger and an archive of the same day, restored together, pass as new"
+        )
+        yield Fact("witness", text)
         return
     newest = context.witness.newest()
     ledger.verify_anchor(newest, context.witness.location)
