@@ -127,7 +127,7 @@ def _ledger(context: Context) -> Iterator[Fact]:
 def _witness(context: Context, ledger: Ledger) -> Iterator[Fact]:
     if context.witness is None:
         text = (
-            "none is set: a ledger and an archive of the same day, restored together, pass as new"
+            "none is set: a ledger and an archive restored from the same day pass as new"
         )
         yield Fact("witness", text)
         return
