@@ -32,6 +32,7 @@ from gramercy.schemas.problem import Family
 from gramercy.tasks.history import History
 from tests.support.archives import update_listing
 from tests.support.factories import (
+    at_scale,
     contract_facts,
     edit_json,
     home_at,
@@ -280,14 +281,19 @@ VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "1e999"]
 @pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 def test_audit_finds_changes_to_any_ledger_column(audited: Home, column: str) -> None:
-    """The audit completes, and reports every changed value in any entry."""
+    """The audit completes, and reports every changed value in any entry.
+
+    The reduced run tries half of the values on each column.
+    """
     home = audited.root
     nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
     nullable |= column in {"epsilon", "delta"}
-    for index, value in enumerate([*VALUES, "'[]'", "'{}'"] if column == "facts" else VALUES):
+    values = [*VALUES, "'[]'", "'{}'"] if column == "facts" else VALUES
+    tried = list(enumerate(values))
+    for index, value in tried[COLUMNS.index(column) % at_scale(2, 1) :: at_scale(2, 1)]:
         if value == "NULL" and not nullable:
             continue
-        seq = 2 + index % 2
+        seq = 2 + index // 2 % 2
         restore_ledger(home)
         is_same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
         with sqlite3.connect(home / "ledger.sqlite") as db:
