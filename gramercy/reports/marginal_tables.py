@@ -146,7 +146,7 @@ def _bars(heights: Array) -> Markup:
     bars = "".join(
         _bar(k, step, height / largest) for k, height in enumerate(heights) if height > 0
     )
-    return Markup(f'<svg {_SIZE} fill="var(--accent)" aria-hidden="true">{bars}</svg>')  # noqa: S704
+    return Markup(f'<svg class="bars" {_SIZE} fill="var(--accent)" aria-hidden="true">{bars}</svg>')  # noqa: S704
 
 
 def overlaid_bars(bars: Array, steps: Array) -> Markup:
