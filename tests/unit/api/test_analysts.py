@@ -267,6 +267,7 @@ def test_unit_rows_are_announced_once(release: Release, tmp_path: Path) -> None:
         _ = release.correlation, release.second_moment
 
 
+@pytest.mark.slow
 def test_entries_hidden_by_noise_are_missing(tmp_path: Path) -> None:
     run_release(write_request(tmp_path, request={"mechanism": MECHANISM | {"epsilon": 0.01}}))
     matrix = gramercy.open(Home.default().archive)["toy/v1-r1"].partial_correlation

@@ -239,6 +239,7 @@ def test_shares_within_rows_and_columns_have_intervals() -> None:
         found.table("share", normalize="rows")
 
 
+@pytest.mark.slow
 def test_counts_are_shown_with_margins_and_intervals() -> None:
     found = CrossTable(registry["tables"](name="tables").fit(EVIDENCE))
     lower, upper = (found.table(f"count_{end}", margins=True) for end in ("lower", "upper"))

@@ -128,6 +128,7 @@ def test_functions_are_proposed_to_analysts_and_to_the_steward(
     assert any(all(line in each["message"] for line in lines) for each in found)
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_is_computed(
     request_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

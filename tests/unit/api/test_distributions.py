@@ -107,6 +107,7 @@ def test_releases_with_private_constants_have_marginals_and_a_matrix(
     assert pickle.loads(pickle.dumps(release)).quantiles().equals(release.quantiles())
 
 
+@pytest.mark.slow
 def test_releases_of_declared_constants_have_no_marginals(tmp_path: Path, home: Path) -> None:
     release = opened(write_request(tmp_path), home)
     with raises(families.ANALYSIS, release="toy/v1-r1"):

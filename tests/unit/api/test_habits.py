@@ -171,6 +171,7 @@ def test_groups_are_found_by_their_own_type(graded: Release, smoking: Release) -
             groups[name]
 
 
+@pytest.mark.slow
 def test_groups_change_where_their_means_do(graded: Release) -> None:
     changes = graded.groups.changes()
     first = changes.iloc[0]
@@ -317,6 +318,7 @@ def test_groups_are_looked_for_by_their_own_type(graded: Release, smoking: Relea
     assert smoking.groups.get(True) is smoking.groups[True]
 
 
+@pytest.mark.slow
 def test_comparisons_draw_what_is_compared(graded: Release) -> None:
     compared = graded.groups.compare(2, 1)
     drawn, table = compared.plot(most=99), compared.table()

@@ -159,6 +159,7 @@ def test_results_can_be_pickled() -> None:
     assert again.summary() == found.summary()
 
 
+@pytest.mark.slow
 def test_regression_of_a_release(tmp_path: Path) -> None:
     survey_release(tmp_path, epsilon=4.0, rows=2000)
     release = gramercy.open(str(archive_of(Home.default()).root)).latest("toy")

@@ -204,6 +204,7 @@ def test_numbers_of_a_series_over_time(catalogue: Catalogue) -> None:
         catalogue.series("toy", "2025-Q4")
 
 
+@pytest.mark.slow
 def test_a_release_without_steps(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
     catalogue = gramercy.open(home / "archive")

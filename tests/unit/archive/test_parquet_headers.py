@@ -72,6 +72,7 @@ def test_footers_that_need_much_memory_are_refused(
     assert not str(refused.value)
 
 
+@pytest.mark.slow
 def test_footers_of_many_columns_and_row_groups_are_accepted(tmp_path: Path) -> None:
     table = pa.table({f"column {i}": [float(i)] * 10 for i in range(400)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)

@@ -247,6 +247,7 @@ def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     assert unknown_files(archive) == []
 
 
+@pytest.mark.slow
 def test_listed_release_that_was_replaced_or_deleted_is_refused(
     home_copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,7 @@ def test_command_list_shows_the_first_line_of_each_docstring(name: str) -> None:
     assert ROOT.commands[name].get_short_help_str(100) == first.partition(". ")[0].rstrip(".") + "."
 
 
+@pytest.mark.slow
 def test_help_imports_no_command() -> None:
     code = (
         "import sys\n"

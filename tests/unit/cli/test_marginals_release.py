@@ -164,6 +164,7 @@ def test_forged_constants_of_another_release_are_found(tampered: str, tmp_path: 
         verify_release(context.archive, "toy", place.parent.name, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaling", ["no histograms", "no stages"])
 def test_marginals_without_histograms_are_refused(scaling: str, tmp_path: Path) -> None:
     context = Context.default()

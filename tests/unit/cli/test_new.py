@@ -108,6 +108,7 @@ def test_unfilled_keys_of_a_draft_are_refused_by_name(
         assert any(f"{key}: " in line and families.KEY.code in line for line in err.splitlines())
 
 
+@pytest.mark.slow
 def test_filled_draft_can_be_planned(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (cwd / "blood-1.csv").write_text("glucose,sodium\n")
     (cwd / "blood-2.csv").write_text("sodium,glucose,late\n")
@@ -160,6 +161,7 @@ def test_parquet_draft_uses_the_stated_types(cwd: Path) -> None:
     assert "north" not in text
 
 
+@pytest.mark.slow
 def test_draft_of_a_wide_table_and_of_chosen_columns(
     cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def test_whole_numbers_that_are_named_like_codes_are_left_out(cwd: Path) -> None
     assert columns.keys() == {"class"}
 
 
+@pytest.mark.slow
 def test_codes_are_drafted_as_a_line_that_declares_levels(
     cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +115,7 @@ def test_truth_values_are_levels(
     assert contract.columns["smoker"].categories == ("true", "false")
 
 
+@pytest.mark.slow
 def test_names_are_drafted_in_one_unicode_form(
     cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +130,7 @@ def test_names_are_drafted_in_one_unicode_form(
 ROWS = f"{CANARY},60\n" * 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("above", "keys"),
     [
@@ -221,6 +224,7 @@ SERIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("span", SERIES)
 def test_file_of_a_series_drafts_all_its_files(
     span: str, cwd: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
@@ -256,6 +260,7 @@ def test_file_of_a_series_can_be_drafted_alone(
     assert "  per: " not in Path(made["contract"]).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "names", "source"),
     [

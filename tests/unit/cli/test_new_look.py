@@ -199,6 +199,7 @@ def test_spellings_of_a_level_are_one_group(
     assert columns["agrees"] == {"levels": {"Ja": ["Ja", "ja"], "Nein": ["Nein"]}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form", ["Heim {few}", "Haus Nr. {few}b", "Rechnung {k}", "{k} R", "{k} Heim {few}.5"]
 )

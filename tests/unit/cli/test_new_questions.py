@@ -163,6 +163,7 @@ def test_interrupted_answers_are_private_and_continue(
     assert not file.exists()
 
 
+@pytest.mark.slow
 def test_answers_are_dropped_on_request_or_for_another_table(
     tmp_path: Path, home: Path, answer: Answer
 ) -> None:

@@ -103,6 +103,7 @@ def test_period_option_chooses_the_period_of_the_data(
     assert (code, families.PERIOD.code in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_plan_of_persons_has_the_noise_in_proportion(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +116,7 @@ def test_plan_of_persons_has_the_noise_in_proportion(
     assert f"in proportion about {100 * share:.3g} % " in " ".join(out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-5, 1e-7])
 def test_plan_states_the_guarantee_as_requested_and_then_at_the_delta_of_the_budget(
     delta: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]

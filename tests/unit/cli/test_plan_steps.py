@@ -59,6 +59,7 @@ def test_later_steps_are_included_in_the_first_charge(
     assert "step 3 of 3" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_step_that_is_not_complete_is_named(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

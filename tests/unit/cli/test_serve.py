@@ -63,6 +63,7 @@ def test_a_server_that_answers_everybody_is_named(
         assert families.NO_LOGIN.code in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["copied", "older", "deleted", "damaged"])
 def test_a_home_whose_ledger_would_refuse_to_charge_is_not_served(
     state: str,

@@ -43,6 +43,7 @@ HEADER = "c0,c1,c2\n"
 UNREADABLE = HEADER + '"0,5","1,5",x\n' * 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
 def test_notes_are_not_written_to_files(
     variable: str,
@@ -54,6 +55,7 @@ def test_notes_are_not_written_to_files(
     assert notes(tmp_path, UNREADABLE, capsys) == (set(), "")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_terminal")
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -78,6 +80,7 @@ def test_badly_read_tables_get_loud_warnings(
     assert ("toy/v1-r1" in err) == (families.NOTHING_USED in expected)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_terminal")
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -141,6 +144,7 @@ def test_malformed_lines_are_not_missing_cells(
         assert record["rows_without_person"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_terminal")
 def test_levels_of_another_spelling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns: dict[str, Any] = {"c0": {"lower": 0, "upper": 9}, "[kind]": {"levels": ["1", "2"]}}
@@ -151,6 +155,7 @@ def test_levels_of_another_spelling(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "2.0 is" in err  # the hint, which does not come from the table
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_terminal")
 def test_a_table_without_persons_is_noise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

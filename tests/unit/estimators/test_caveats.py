@@ -69,6 +69,7 @@ def test_constant_column_is_set_apart() -> None:
     assert 0 < stated.notice.facts["most"] < ROWS / 20
 
 
+@pytest.mark.slow
 def test_long_tail_says_how_large_its_deviation_may_be() -> None:
     stream = np.random.default_rng(4)
     cells = np.exp(2 * stream.normal(size=ROWS))

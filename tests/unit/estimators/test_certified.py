@@ -142,6 +142,7 @@ def exact_gap(S: Array, penalty: float, Z: Array, dual: Array) -> Any:
         return least - mp.log(mp.det(mp.matrix(Z.tolist()))) - mp.log(mp.det(W)) - p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 3, at_scale(4, 12)])
 def test_certified_gap_is_not_understated(p: int) -> None:
     """Test points near the minimiser, where cancellation loses digits, and far from it."""

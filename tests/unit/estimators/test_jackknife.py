@@ -231,6 +231,7 @@ def test_moderation_of_few_ratios_changes_nothing() -> None:
     assert freedom >= 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["correlation", "partial-correlation"])
 def test_folds_control_false_discoveries_of_heavy_tailed_rows(of: str) -> None:
     """Tests for Gaussian rows have many false edges; those with folds have few."""

@@ -45,6 +45,7 @@ def write_levels_request(folder: Path, *, bound: float, kind: str) -> pd.DataFra
     return frame
 
 
+@pytest.mark.slow
 def test_overall_means_and_class_means_of_a_release(tmp_path: Path, home: Path) -> None:
     frame = write_levels_request(tmp_path, bound=2.0, kind="clip")
     done = run_release(tmp_path / "request.yaml")
@@ -63,6 +64,7 @@ def test_overall_means_and_class_means_of_a_release(tmp_path: Path, home: Path) 
     assert 50 + 50 * of_a.value[1] == pytest.approx(30, abs=1)
 
 
+@pytest.mark.slow
 def test_unit_rows_are_weighted_by_length(tmp_path: Path, home: Path) -> None:
     frame = write_levels_request(tmp_path, bound=0, kind="unit")
     done = run_release(tmp_path / "request.yaml")
@@ -235,6 +237,7 @@ def test_it_is_the_variance_of_squared_lengths_over_that_of_gaussian_rows() -> N
     assert tail_factor(replace(evidence, histograms=())) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tails", "least"), [(None, 1.0), (4.0, 3.2)])
 def test_noise_in_the_counts_of_long_rows_does_not_make_it_larger(
     tails: float | None, least: float

@@ -71,6 +71,7 @@ def test_active_set_reports_optimality_violations(interpreted: bool) -> None:
     assert listed == {(i, j) for i, j in np.argwhere((T != 0) | (missed > 0)).tolist() if i <= j}
 
 
+@pytest.mark.slow
 @EITHER
 def test_descent_minimises_the_quadratic_model(interpreted: bool) -> None:
     S, penalties, T, W = problem_and_iterate()

@@ -62,6 +62,7 @@ def test_pool_covers_what_its_releases_clipped() -> None:
     assert max(missed(both, np.vstack([one, other]))) <= 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_intervals_of_a_pool_are_not_wider_than_the_best_ones(same_rows: bool) -> None:
     """Nearly: bounds on what is not known of the bias are not the same below and above."""

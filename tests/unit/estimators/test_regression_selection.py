@@ -55,6 +55,7 @@ def loss(found: RegressionResult) -> float:
     return float(error @ CORRELATION @ error)
 
 
+@pytest.mark.slow
 def test_selection_finds_the_regressors_and_predicts_better() -> None:
     false, losses = [], []
     for seed in range(6):
@@ -108,6 +109,7 @@ def test_collinear_and_lost_columns() -> None:
     assert not hidden.selected.any()
 
 
+@pytest.mark.slow
 def test_the_summary_says_what_is_selected() -> None:
     found = RegressionResult(released(0.02, 1), LASSO)
     text = found.summary()

@@ -127,6 +127,7 @@ def test_rows_reproduce_a_release_without_noise() -> None:
     assert len(correlations) == 1 + 2 * 7 + 4 * 3
 
 
+@pytest.mark.slow
 def test_strong_association_of_ordered_levels() -> None:
     """One latent variable serves them better than one for each level."""
     z = latent_table(2, 0.8)

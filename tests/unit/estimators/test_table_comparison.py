@@ -310,6 +310,7 @@ def test_difference_of_two_halves_allows_for_their_bias() -> None:
     assert heavy["upper"] - heavy["lower"] > 4 * 1.96 * heavy["standard_error"]
 
 
+@pytest.mark.slow
 def test_signs_are_not_compared_with_values() -> None:
     release = privately_scaled(tailed(5, 10_000), LIMITS, 1.0)
     found = differences(release, replace(release, signs=("c3",)))

@@ -119,6 +119,7 @@ def test_missing_cells_without_a_published_share_shrink_moments() -> None:
     assert abs(unknown.moments(matrix).correlation[0, 1]) < 0.8 * exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [False, True])
 def test_stated_noise_of_moments_matches_simulation(metric: bool) -> None:
     """Of spherical noise, and of noise that is spherical in a metric that mixes all columns."""

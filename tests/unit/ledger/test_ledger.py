@@ -162,6 +162,7 @@ def test_each_year_of_data_has_its_own_budget(database: Path | str) -> None:
     assert ledger.find_inconsistencies([ledger.head()]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("per", "source", "versions", "windows"),
     [

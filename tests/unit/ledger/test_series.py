@@ -76,6 +76,7 @@ def test_redraw_is_charged_its_exact_growth(step: int, squared: float) -> None:
     assert Fraction(price.mu) ** 2 >= exact > Fraction(math.nextafter(price.mu, 0)) ** 2
 
 
+@pytest.mark.slow
 def test_growths_add_up_to_the_guarantee_of_all_draws(ledger: Ledger) -> None:
     publish_steps(ledger, 2)
     for _ in range(3):
@@ -132,6 +133,7 @@ def test_a_step_needs_all_before_it_to_be_published(ledger: Ledger, state: Charg
         assert ledger.find_inconsistencies([ledger.head()]) == []
 
 
+@pytest.mark.slow
 def test_a_withdrawn_step_is_drawn_again_after_later_ones(ledger: Ledger) -> None:
     charges = publish_steps(ledger, 4)
     ledger.mark("toy", charges[1].release, ChargeState.WITHDRAWN, reason="wrong file")

@@ -122,6 +122,7 @@ def test_remaining_mu_of_an_exhausted_total_is_zero_and_of_an_exceeded_one_is_re
         remaining_mu(5.0, [math.nan])
 
 
+@pytest.mark.slow
 @given(MUS, st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6))
 def test_split_mu_composes_to_at_most_the_total(total: float, shares: list[float]) -> None:
     mus = split_mu(total, shares)

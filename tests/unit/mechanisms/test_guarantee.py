@@ -351,6 +351,7 @@ def test_delta_that_never_falls_is_charged_as_failure() -> None:
     assert constant <= made.delta0 <= constant * (1 + 1e-8)
 
 
+@pytest.mark.slow
 def test_profile_that_is_zero_costs_the_target_and_almost_no_mu() -> None:
     made = Guarantee.from_profile(lambda _: 0.0, 1e-9)
     assert made.delta0 == 1e-9

@@ -320,6 +320,7 @@ PUBLISHED: list[tuple[str, dict[str, Any], str, float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "privacy", "fact", "value"), PUBLISHED, ids=str)
 def test_published_scale_with_a_false_claim_is_refused(
     name: str,

@@ -183,6 +183,7 @@ def test_self_test_finds_one_wrong_integer(
         run_self_test(monkeypatch, law, fault)
 
 
+@pytest.mark.slow
 def test_self_test_finds_draws_that_should_have_been_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

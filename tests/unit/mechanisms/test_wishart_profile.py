@@ -136,6 +136,7 @@ def test_matrix_noise_has_the_scalar_profile() -> None:
         assert abs(lost.mean() - add_remove_profile(m - p + 1, variance, epsilon)) < 5 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2.0, 2.6, 5.0, 40.0])
 def test_replace_one_bound_covers_sampled_neighbours(k: float) -> None:
     """W_2(k + 1, s^2 I) + x x^T against + y y^T, at several angles, with shorter and zero rows."""

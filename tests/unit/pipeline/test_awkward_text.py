@@ -103,6 +103,7 @@ def test_comments_in_a_text_file(
     assert_same(sums(tmp_path, "t.parquet"), plain)
 
 
+@pytest.mark.slow
 def test_notation_is_registered_and_not_published(tmp_path: Path, home: Path) -> None:
     table().to_csv(tmp_path / "t.csv", index=False)
     source = {"path": "t.csv", "thousands": "'", "units": ["florins"], "header": 1}

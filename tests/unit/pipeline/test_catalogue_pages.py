@@ -381,6 +381,7 @@ def test_unreachable_store_writes_no_pages(tmp_path: Path, monkeypatch: pytest.M
     assert not (home.archive / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_pages_are_never_written_through_links(tmp_path: Path) -> None:
     run_release(write_request(tmp_path))
     archive, elsewhere = archive_of(Home.default()), tmp_path / "elsewhere"

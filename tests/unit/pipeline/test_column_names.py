@@ -79,6 +79,7 @@ def test_distinguishable_names(tmp_path: Path) -> None:
     assert read_plan(request(tmp_path, *names)).contract.names == [*names]
 
 
+@pytest.mark.slow
 def test_registered_data_sets_keep_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -304,6 +304,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_those_of_a_table_with_the_computed_columns(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -345,6 +346,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_no_cell_changes_a_computed_cell_of_another_row(tmp_path: Path, seed: int) -> None:
     rng, path = np.random.default_rng(seed), tmp_path / "table.csv"

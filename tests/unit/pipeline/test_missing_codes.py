@@ -119,6 +119,7 @@ def test_check_counts_codes_as_missing(tmp_path: Path) -> None:
     assert missing == table()[[*COLUMNS]].isna().sum().to_dict()
 
 
+@pytest.mark.slow
 def test_codes_are_public_and_fixed_by_the_first_charge(tmp_path: Path) -> None:
     plan_of(tmp_path / "codes", coded(), WITH_CODES, "csv")
     release = run_release(tmp_path / "codes" / "request.yaml")

@@ -158,6 +158,7 @@ def test_bundles_of_two_tables_differ_only_by_noise(tmp_path: Path, home: Path) 
     assert public[0] == public[1]
 
 
+@pytest.mark.slow
 def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) -> None:
     """The true row count is neither published nor compared with the contract's."""
     run_release(write_request(tmp_path, neighbours="add-remove", rows=31))
@@ -416,6 +417,7 @@ def test_new_data_sets_have_an_intercept(tmp_path: Path) -> None:
     assert plan.columns == 4
 
 
+@pytest.mark.slow
 def test_stated_intercept_that_differs_from_the_registered_one_is_refused(tmp_path: Path) -> None:
     run_release(write_request(tmp_path, intercept=False, request={"estimates": []}))
     with raises(families.TERMS, terms=("intercept",)):

@@ -243,6 +243,7 @@ def test_ranks_of_nearly_equal_cells_are_published(tmp_path: Path) -> None:
     gramercy.open(Home.default().archive).latest("toy").describe()
 
 
+@pytest.mark.slow
 def test_forged_knots_are_refused(folder: Path, bundle: ReleaseBundle) -> None:
     """They would be scores of other shares than the histograms have."""
     place = Context.default().archive.release("toy", bundle.manifest.release)

@@ -103,6 +103,7 @@ def test_persons_and_cells_are_refused(tmp_path: Path, unit: str) -> None:
         planned(request(tmp_path, {"budget": budget} | persons, cumulative=series))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_all_steps_have_the_same_constants(tmp_path: Path, neighbours: str) -> None:
     """A remedy is one that this contract allows."""

@@ -265,6 +265,7 @@ def test_a_ledger_that_would_not_charge(
     assert not facts_of(capsys)["ledger"]["well"]
 
 
+@pytest.mark.slow
 def test_the_last_audit(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     publish("v1")  # there is no bundle: one discrepancy
     context = Context.default()

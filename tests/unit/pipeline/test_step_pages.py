@@ -63,6 +63,7 @@ def test_list_command_states_the_step(published: Path, capsys: pytest.CaptureFix
     assert {each["first_day"] for each in steps} == {"2026-01-01"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("published")
 def test_numbers_so_far_and_of_each_step_are_drawn() -> None:
     context = Context.default()

@@ -57,6 +57,7 @@ def files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_release_reads_a_private_copy_that_is_removed(request_path: Path, home: Path) -> None:
     plan, context = read_plan(request_path), Context.default()
     with copy_folder(context.home, plan.contract) as folder:

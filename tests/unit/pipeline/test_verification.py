@@ -166,6 +166,7 @@ def test_forged_estimates_fail_verification(
         shutil.rmtree(tmp_path / "copy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "budget",
     [{"failure_share": 2e-6}, {"delta": 0.5, "failure_share": 0.05}, {"epsilon": -1.0}],

@@ -82,12 +82,14 @@ def test_noise_turns_green_into_orange_and_red() -> None:
     assert colours == ["good", "warning", "danger"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 def test_unit_rows_are_never_green(intercept: bool) -> None:
     evidence = released(gaussian(), standardised(), None, 1e-6, intercept, present=())
     assert level(evidence) != "good"
 
 
+@pytest.mark.slow
 def test_far_centres_without_an_intercept_are_red() -> None:
     """Uncorrelated columns whose means are off: released correlations are near 1."""
     table = np.random.default_rng(2).normal(size=(ROWS, P)) + 3.0

@@ -231,6 +231,7 @@ def test_charts_of_a_single_moment(spent: float) -> None:
         assert all("─" in lines[row] for row in (0, 9)) or spent == 3.0
 
 
+@pytest.mark.slow
 def test_infinite_epsilon_is_shown_as_infinity(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
+@pytest.mark.slow
 def test_release_of_declared_constants_has_no_marginals(tmp_path: Path) -> None:
     assert marginal_table(published(write_request(tmp_path))) is None
 
@@ -111,6 +112,7 @@ def test_digits_follow_the_interval(bundle: ReleaseBundle) -> None:
     assert len(line.quantiles[1].value) <= 6
 
 
+@pytest.mark.slow
 def test_intervals_end_at_the_bounds_of_the_column(bundle: ReleaseBundle) -> None:
     """Noise in far bins leaves the ends of an interval open; cells are clamped at the bounds."""
     rng = np.random.default_rng(2)

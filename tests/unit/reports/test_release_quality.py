@@ -29,6 +29,7 @@ from tests.support.factories import MECHANISM, run_pipeline, run_release, write_
 from tests.test_architecture import ROOT
 
 
+@pytest.mark.slow
 def test_strong_edges_recur_and_chance_edges_do_not() -> None:
     neighbours = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
     evidence = chain_evidence(0.001)

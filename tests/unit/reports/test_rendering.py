@@ -31,6 +31,7 @@ def test_tables_are_in_named_regions_and_escaped() -> None:
     assert text.endswith('<caption class="unseen">a &#34;b&#34; &lt;c&gt;</caption>')
 
 
+@pytest.mark.slow
 def test_accuracy_of_a_release_is_simulated_once(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_zoom_separates_zero() -> None:
     assert edges[at] - edges[at - 1] < 1e-8
 
 
+@pytest.mark.slow
 @given(
     st.tuples(numbers, numbers).filter(lambda each: each[0] < each[1]) | st.just((None, None)),
     st.floats(0, 1),

@@ -67,6 +67,7 @@ def test_noise_of_the_histogram_changes_the_radius_little() -> None:
         assert 0.5 < radius_of(lengths(NORMAL, 100.0, seed), 30.0) / exact < 2
 
 
+@pytest.mark.slow
 def test_noise_of_bins_without_rows_hardly_ever_lengthens_rows() -> None:
     """A gap costs evidence: else a strong bin carries weak ones, fifteen octaves beyond."""
     seen = [lengths(NORMAL, 22.7, seed).weights() for seed in range(300)]

@@ -162,6 +162,7 @@ def test_blank_line_of_single_column_csv_counts_as_malformed(tmp_path: Path) -> 
     assert read(tmp_path / "t.csv", "a") == ([[1], [3]], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [BLOCK - 2, BLOCK, 3 * BLOCK, 70 << 20])
 @pytest.mark.parametrize("ended", [True, False])
 def test_lines_over_4_mib_are_dropped_in_bounded_memory(

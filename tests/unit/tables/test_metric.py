@@ -58,6 +58,7 @@ def transform(metric: Metric, *, compiled: bool) -> RowTransform:
     return RowTransform(COLUMNS, True, clip, LATTICE, kernel, metric)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.integers(2, 40))
 def test_product_is_exact(seed: int, size: int) -> None:
     random = np.random.default_rng(seed)

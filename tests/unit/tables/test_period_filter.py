@@ -277,6 +277,7 @@ def test_a_label_of_a_week_belongs_to_the_window_of_its_first_day() -> None:
     assert np.isnan(found["2026"][4:]).all()
 
 
+@pytest.mark.slow
 def test_sums_of_steps_are_those_of_their_rows_alone(tmp_path: Path) -> None:
     """One pass gives the sum of every step so far, and no other row changes it."""
     path = tmp_path / "t.csv"

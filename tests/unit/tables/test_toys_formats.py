@@ -119,6 +119,7 @@ def exact(request: Path) -> Any:
     return sums.sums.gram
 
 
+@pytest.mark.slow
 def test_format_is_read_like_others(tmp_path: Path, home: Path, one_number_a_line: None) -> None:
     x, columns = numbers(), {"height": {"lower": -5.0, "upper": 5.0}}
     (tmp_path / "height.numbers").write_text("".join(f"{each}\n" for each in x))
@@ -146,6 +147,7 @@ def test_errors_of_a_format_quote_no_cell(tmp_path: Path, one_number_a_line: Non
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_kind_of_column_is_published_like_others(
     tmp_path: Path, home: Path, magnitude: None, suffix: str
