@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
-from gramercy.common.notation import message_in_symbols
+from gramercy.common.notation import message_in_symbols, significant
 from gramercy.estimators.accuracy.clipped_accuracy import (
     LOST_SHARE,
     ClippedAccuracy,
@@ -269,12 +269,12 @@ _HEADS = {
 def _numbers(accuracy: ClippedAccuracy, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """The numbers of a verdict, for the table under it."""
     if math.isfinite(accuracy.typical):
-        yield "typical error of a correlation", f"{accuracy.typical:.2g}"
-        yield "by noise", f"{accuracy.noise:.2g}"
-        yield "by clipping of long rows", f"{accuracy.clipping:.2g}"
+        yield "typical error of a correlation", significant(accuracy.typical, 2)
+        yield "by noise", significant(accuracy.noise, 2)
+        yield "by clipping of long rows", significant(accuracy.clipping, 2)
         if accuracy.missing.any():
-            yield "by missing cells", f"{accuracy.together:.2g}"
-        yield "largest error, as far as this release can tell", f"{accuracy.largest:.2g}"
+            yield "by missing cells", significant(accuracy.together, 2)
+        yield "largest error, as far as this release can tell", significant(accuracy.largest, 2)
     yield "pairs of columns hidden by the noise", f"{100 * accuracy.lost_share:.3g} %"
     apart = [name for name, is_one in zip(accuracy.names, accuracy.apart, strict=True) if is_one]
     if apart:
@@ -396,13 +396,13 @@ def _simulated_numbers(
     """The numbers of a verdict, for the table under it."""
     if math.isinf(accuracy.typical_error):
         return
-    yield "typical error of a correlation", f"{accuracy.typical_error:.2g}"
-    yield "by noise", f"{accuracy.typical_noise:.2g}"
+    yield "typical error of a correlation", significant(accuracy.typical_error, 2)
+    yield "by noise", significant(accuracy.typical_noise, 2)
     by = "by normalisation, in simulations of a few laws" if evidence.unit else "by normalisation"
-    yield by, f"{accuracy.typical_bias:.2g}"
+    yield by, significant(accuracy.typical_bias, 2)
     if not _has_intercept(evidence):
-        yield "by centres, if they are off", f"{accuracy.error_if_centres_are_off:.2g}"
-    yield "largest error", f"{accuracy.largest_error:.2g}"
+        yield "by centres, if they are off", significant(accuracy.error_if_centres_are_off, 2)
+    yield "largest error", significant(accuracy.largest_error, 2)
     yield "pairs of columns hidden by the noise", f"{100 * accuracy.lost_share:.3g} %"
     if not _missing_known(evidence):
         yield "not in these numbers", "missing cells, if a column has more than 5 %"

@@ -126,9 +126,7 @@ def _ledger(context: Context) -> Iterator[Fact]:
 
 def _witness(context: Context, ledger: Ledger) -> Iterator[Fact]:
     if context.witness is None:
-        text = (
-            "none is set: a ledger and an archive restored from the same day pass as new"
-        )
+        text = "none is set: a ledger and an archive restored from the same day pass as new"
         yield Fact("witness", text)
         return
     newest = context.witness.newest()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gramercy.common.notation import significant
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy, traceless_rows
 from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
 from gramercy.estimators.uncertainty.entries import correlation
@@ -48,7 +49,7 @@ def level(evidence: Evidence) -> str:
     assert note.level == correlation_level(accuracy, evidence)
     codes = {""} if note.level == "good" else {families.NOISE.code, families.READING.code}
     assert note.code in codes
-    assert f"{accuracy.typical_noise:.2g}" in [value for _, value in note.numbers]
+    assert significant(accuracy.typical_noise, 2) in [value for _, value in note.numbers]
     return note.level
 
 
@@ -178,7 +179,7 @@ def test_verdict_has_its_numbers_in_a_table() -> None:
     assert accuracy.typical < accuracy.largest < 0.05
     values = [value for _, value in note.numbers]
     for number in (accuracy.typical, accuracy.noise, accuracy.clipping, accuracy.largest):
-        assert f"{number:.2g}" in values
+        assert significant(number, 2) in values
     assert accuracy.noise**2 + accuracy.clipping**2 == pytest.approx(accuracy.typical**2)
 
 
