@@ -143,9 +143,9 @@ def _new_folder(folder: Path, *, may_be_empty: bool = False) -> Iterator[Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files below a folder, sorted, without links and temporary files."""
+    """The files below a folder, and those that links there lead to, without temporary files."""
     paths = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    return sorted(each for each in paths if each.name[0] != "." and not each.is_symlink())
+    return sorted(each for each in paths if each.name[0] != "." and each.is_file())
 
 
 def _sums(folder: Path, contents: Mapping[Path, bytes]) -> bytes:

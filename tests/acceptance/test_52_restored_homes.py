@@ -413,6 +413,20 @@ def test_backup_is_private_complete_and_not_replaced(backup: Path, home: Path) -
     assert {path.name for path in backup.parent.iterdir() if path.name.startswith(".")} == set()
 
 
+def test_backup_has_what_links_in_the_home_lead_to(tmp_path: Path, home: Path) -> None:
+    of_home, backup = Home.default(), tmp_path / "backup"
+    Ledger.of(of_home)
+    of_home.contracts.mkdir()
+    (elsewhere := tmp_path / "toy.yaml").write_text("id: toy\n")
+    of_home.registered_contract("toy").symlink_to(elsewhere)
+    of_home.registered_contract("gone").symlink_to(tmp_path / "gone.yaml")
+    back_up(Context(of_home), backup)
+    restored = Home(tmp_path / "new")
+    restore(Context(restored), backup)
+    assert [each.name for each in restored.contracts.iterdir()] == ["toy.yaml"]
+    assert restored.registered_contract("toy").read_text() == elsewhere.read_text()
+
+
 def test_damaged_backup_is_refused(backup: Path, tmp_path: Path) -> None:
     target = Home(tmp_path / "new")
 
