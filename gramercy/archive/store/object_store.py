@@ -86,8 +86,7 @@ class UrlStore(MirroredStore):
             try:
                 return {_last(each) for each in system.ls(path, detail=False)}
             except FileNotFoundError:
-                if not folder:
-                    self._check_bucket(system, root)
+                self._check_bucket(system, root)
                 return set()
 
     def names(self, under: str = "") -> list[str]:
@@ -236,10 +235,8 @@ class UrlStore(MirroredStore):
 
     def _check_bucket(self, system: Any, root: str) -> None:
         """Refuse a URL whose bucket does not exist; a missing folder is not an error."""
-        if "/" in root.strip("/") and self.url.partition("://")[0].lower() in _S3:
-            system.ls(root.partition("/")[0], detail=False)
-        elif self.url.partition("://")[0].lower() in _S3:
-            raise FileNotFoundError
+        if self.url.partition("://")[0].lower() in _S3:
+            system.ls(root.strip("/").partition("/")[0], detail=False)
 
     @property
     def _system(self) -> tuple[Any, str]:

@@ -387,6 +387,9 @@ def test_missing_bucket_or_credentials_are_archive_errors(
         with raises(families.STORE) as raised:
             call()
         assert raised.value.facts["url"].startswith("s3://no-such-bucket/a")
+    assert open_archive("s3://archives").anchor() is None  # there is the bucket, without a ledger
+    with raises(families.STORE):
+        open_archive("s3://no-such-bucket").anchor()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
