@@ -214,7 +214,7 @@ def test_witness_remembers_what_ledger_and_archive_forgot(
     shutil.copytree(home, kept)
     run_release(write_request(tmp_path, request={"version": "v2"}))
     update_listing(Context.default(), "toy", "v2-r1")
-    assert make_audit(Context(of_home)).anchors == {"archive": 1, "releases": 2, "witness": 2}
+    assert make_audit(Context(of_home)).anchors == {"archive": 1, "releases": 2, "witness": 4}
     assert found(of_home, capsys) == set()
     _restore(of_home, kept)
     assert found(of_home, capsys) == {families.ENTRY.code}

@@ -222,7 +222,15 @@ def test_witness_replaces_a_lost_archive(
     # The archive was restored from the same day as the ledger.
     bring_back(of_home, backup, old_archive).move_ledger("archive of the same day")
     assert spent(of_home) == before
+    # Or it is the copy of a reader, who has no anchors.
+    shutil.rmtree(of_home.root)
+    of_reader = tmp_path / "lost/archive"
+    shutil.rmtree(of_reader / ANCHORS)
+    bring_back(of_home, backup, of_reader).move_ledger("archive of a reader")
+    assert spent(of_home) == before
+    assert release(tmp_path, "v2") == "v2-r1"
     assert release(tmp_path, "v3") == "v3-r1"
+    assert make_audit(Context(of_home)).discrepancies == []
 
 
 @pytest.mark.slow

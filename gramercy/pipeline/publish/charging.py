@@ -166,7 +166,8 @@ class LockedRequest:
                 raise
             try:
                 self._mark_sealed(charge, digest)
-                self.context.record_head()  # a restored ledger can finish what was committed
+                # A restored ledger can finish what was committed.
+                self.context.record_head(outside=True)
                 archive.commit(sealed, self.bundle_path(charge), self._confirm(charge))
                 self._mark_published(charge)
             except SpentFailure:
@@ -187,7 +188,8 @@ class LockedRequest:
             # request of that charge then reports the problem; this request continues.
             with contextlib.suppress(SpentFailure, BundleError):
                 if not self.archive.contains(path):
-                    self.context.record_head()  # its run may have ended before it did so
+                    # Its run may have ended before it did so.
+                    self.context.record_head(outside=True)
                     confirm = self._confirm(charge)
                     self.archive.commit_leftover(self.dataset, charge.sha256, path, confirm)
                 if self.archive.contains(path) and read_release(path).sha256 == charge.sha256:
