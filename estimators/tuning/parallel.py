@@ -17,6 +17,7 @@ _Result = TypeVar("_Result")
 ProgressCallback = Callable[[int, int], None]  # arguments: items done, items in all
 
 _SECONDS = 5.0  # remaining work for which starting processes is worthwhile
+_shares = True  # whether this process may share items with others
 _callback: ContextVar[ProgressCallback | None] = ContextVar("callback", default=None)
 
 
@@ -33,7 +34,14 @@ def reporting_progress(callback: ProgressCallback) -> Iterator[None]:
 def parallel_map(
     function: Callable[[_Item], _Result], items: Iterable[_Item], *, long: bool = False
 ) -> list[_Result]:
-    """Results of `function` for all items, in order.
+    """Results of `function` for all items, in order; see `parallel_results`."""
+    return list(parallel_results(function, items, long=long))
+
+
+def parallel_results(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, long: bool = False
+) -> Iterator[_Result]:
+    """Yield the results of `function` for all items, in order, each as soon as it is there.
 
     `long`: whether an item is known to take seconds.
 
@@ -45,18 +53,19 @@ def parallel_map(
     waiting = list(items)
     report = _callback.get() or (lambda done, of: None)
     single_threaded = partial(_single_threaded, function)
-    results = list[_Result]()
-    began = time.monotonic()
-    for item in waiting[: 0 if long else 2]:
+    first, others = (waiting[:0], waiting) if long else (waiting[:2], waiting[2:])
+    seconds = 0.0
+    for done, item in enumerate(first, 1):
         began = time.monotonic()
-        results.append(single_threaded(item))
-        report(len(results), len(waiting))
-    others = waiting[len(results) :]
-    several = len(others) > 1 and (long or (time.monotonic() - began) * len(others) > _SECONDS)
-    for result in _map(single_threaded, others, in_processes=several):
-        results.append(result)
-        report(len(results), len(waiting))
-    return results
+        result = single_threaded(item)
+        seconds = time.monotonic() - began
+        report(done, len(waiting))
+        yield result
+    several = len(others) > 1 and (long or seconds * len(others) > _SECONDS)
+    results = _map(single_threaded, others, in_processes=several)
+    for done, result in enumerate(results, len(first) + 1):
+        report(done, len(waiting))
+        yield result
 
 
 def _single_threaded(function: Callable[[_Item], _Result], item: _Item) -> _Result:
@@ -65,6 +74,8 @@ def _single_threaded(function: Callable[[_Item], _Result], item: _Item) -> _Resu
 
 
 def _in_process(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    global _shares  # noqa: PLW0603  of this process, whose items are shared already
+    _shares = False
     keep_freed_memory()  # of this process alone: another program's process is not ours to set
     return function(item)
 
@@ -72,7 +83,9 @@ def _in_process(function: Callable[[_Item], _Result], item: _Item) -> _Result:
 def _map(
     function: Callable[[_Item], _Result], items: list[_Item], *, in_processes: bool
 ) -> Iterable[_Result]:
-    if not in_processes or cores() == 1 or current_process().daemon:  # daemons cannot have children
+    if (
+        not (in_processes and _shares) or cores() == 1 or current_process().daemon
+    ):  # daemons cannot have children
         return map(function, items)
     from joblib import Parallel, delayed  # slow to import
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -19,6 +20,7 @@ from gramercy.cli.options import (
     ReleaseNames,
     archive_of_options,
 )
+from gramercy.estimators.tuning.parallel import parallel_results
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.verification import (
     listing_problem,
@@ -29,6 +31,10 @@ from gramercy.pipeline.verify.verification import (
 )
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import Invalid, UntrustedLedger
+from gramercy.schemas.problem import Notice
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Ledger
 
 
 def verify(
@@ -63,24 +69,14 @@ def _facts(
     """What was checked of each release, the listing and the ledger, and what is wrong with it."""
     ledger, missing = readable_ledger(context) if of_home else (None, "")
     releases, intact = select_releases(archive, ledger, names), []
-    for dataset, name in releases:
-        facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
-        try:
-            verified = verify_release(archive, dataset, name, ledger)
-            facts["checks"] = list(verified.checks)
-            facts["unchecked"] = [str(notice) for notice in verified.unchecked]
+    # Of many in a folder, every core verifies some.
+    results = parallel_results if archive.is_folder else map
+    verified = results(partial(_verified, archive, ledger), releases)
+    for name, facts in zip(releases, verified, strict=True):
+        if "error" not in facts:
+            intact.append(name)
             if ledger is None:
-                notice = families.NOT_CHECKED(
-                    "The charge was not compared with a ledger, because none was read."
-                )
-                if missing:
-                    notice = wordings.ledger_not_read(missing)
-                facts["unchecked"].append(str(notice))
-                if unlisted := missing_listing(archive):
-                    facts["unchecked"].append(str(unlisted))
-            intact.append((dataset, name))
-        except (Invalid, UntrustedLedger) as error:  # must not hide the others
-            facts["error"] = str(error)
+                facts["unchecked"] += map(str, _without_ledger(archive, missing))
         yield facts
     if (problem := listing_problem(archive, intact, ledger)) is not None:
         yield {"ledger": "listing", "error": str(problem)}
@@ -94,6 +90,29 @@ def _facts(
             yield {"ledger": "ledger", "unchecked": [str(note) for note in check.notes]}
     elif of_home and not missing and signing_public_key(context.home.keys) is not None:
         yield {"ledger": "ledger", "error": str(wordings.no_ledger(str(context.home.ledger)))}
+
+
+def _verified(archive: Archive, ledger: Ledger | None, name: tuple[str, str]) -> dict[str, Any]:
+    """What was checked of a release, or what is wrong with it, which must not hide the others."""
+    facts: dict[str, Any] = {"release": "/".join(name)}
+    try:
+        result = verify_release(archive, *name, ledger)
+    except (Invalid, UntrustedLedger) as error:
+        return facts | {"error": str(error)}
+    return facts | {"checks": [*result.checks], "unchecked": [*map(str, result.unchecked)]}
+
+
+def _without_ledger(archive: Archive, missing: str) -> Iterator[Notice]:
+    """What was not checked, because no ledger was read. `missing`: what installs its packages."""
+    yield (
+        wordings.ledger_not_read(missing)
+        if missing
+        else families.NOT_CHECKED(
+            "The charge was not compared with a ledger, because none was read."
+        )
+    )
+    if unlisted := missing_listing(archive):
+        yield unlisted
 
 
 def _print(facts: Mapping[str, Any]) -> None:

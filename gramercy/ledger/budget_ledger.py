@@ -118,6 +118,11 @@ class Ledger:
             self._engine = open_engine(where)
             self.location = display_location(self._engine)
             open_journal(self._engine, copied)
+        self._where = where
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens it for itself."""
+        return type(self), (self._where,)
 
     @classmethod
     def of(cls, home: Home) -> Self:
