@@ -128,13 +128,18 @@ class Schedule:
 
     def kill_worker(self) -> None:
         """Kill the worker and its runs, as if the machine lost power."""
-        home = f"GRAMERCY_HOME={self._home}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                command = (folder / "cmdline").read_bytes().split(b"\0")
-                of_home = home in (folder / "environ").read_bytes().split(b"\0")
-                if of_home and {*_PROCESSES} & {*command}:
-                    os.kill(int(folder.name), signal.SIGKILL)
+        kill_processes(self._home)
+
+
+def kill_processes(home: Path) -> None:
+    """Kill `gramercy serve`, the worker and the runs of a home."""
+    variable = f"GRAMERCY_HOME={home}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+            of_home = variable in (folder / "environ").read_bytes().split(b"\0")
+            if of_home and {*_PROCESSES} & {*command}:
+                os.kill(int(folder.name), signal.SIGKILL)
 
 
 def _utc(*moment: int) -> datetime.datetime:
