@@ -144,7 +144,7 @@ def _datasets(
     scheduled = {**(service.schedules if service else {}), **(answer.due if answer else {})}
     for name in sorted({*accounts, *scheduled} - {""}):
         charges = ledger.charges(name) if name in accounts else ()
-        due = answer.due.get(name, ()) if answer else ()
+        due = [each for each in answer.due.get(name, ()) if each < now + AHEAD] if answer else ()
         yield _release(name, charges, service, answer, now)
         if charges:
             of_period = accounts[name].statements
@@ -177,6 +177,9 @@ def _release(
     trouble, since = answer.troubles.get(("release", name), ("", now)) if answer else ("", now)
     if trouble and not (last and _time(last) > since):
         parts.append(f"the run of {_minute(since)} {trouble}")
+        well = False
+    if answer and (missed := answer.missed(name, _time(newest) if newest else None, now)):
+        parts.append(f"none for {_minute(missed)}, when one was due: request it by hand")
         well = False
     if answer and (due := answer.due.get(name, ())):
         parts.append(f"next on {_minute(due[0])}")

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from gramercy.common.home import Home
 
 LATE = datetime.timedelta(minutes=10)  # a run may wait for so long until a worker takes it
 AHEAD = datetime.timedelta(days=30)
+_SHIFT = datetime.timedelta(hours=2)  # more than the clock is changed by
 LONGEST = datetime.timedelta(hours=12)  # that a run may take
-_BEHIND = datetime.timedelta(days=100)  # older runs say nothing of today
+_SEEN = datetime.timedelta(days=100)  # other runs say nothing of today
 _SECONDS = 5
 _PAGE = 200  # the most that Prefect returns
 _DATASET = "dataset:"  # the prefix of a deployment's tag
@@ -82,9 +84,26 @@ class Answer:
     """What a server says of a work pool."""
 
     workers: int  # online
-    due: Mapping[str, Sequence[datetime.datetime]]  # the next 30 days, by data set
+    due: Mapping[str, Sequence[datetime.datetime]]  # the next 100 days, by data set
+    begun: Mapping[str, datetime.datetime]  # the newest run that was due, by data set
     # By flow and data set (empty for other flows): what is wrong, and since when.
     troubles: Mapping[tuple[str, str], tuple[str, datetime.datetime]]
+
+    def missed(
+        self, dataset: str, charged: datetime.datetime | None, now: datetime.datetime
+    ) -> datetime.datetime | None:
+        """When a release was due that nothing was planned for, or None.
+
+        Planned runs are gone with a lost database of Prefect. The time follows from those of the
+        next ones, and is stated if a run or a charge was seen up to two intervals before.
+        """
+        due, seen = self.due.get(dataset, ()), self.begun.get(dataset, charged)
+        if len(due) < 2 or seen is None:
+            return None
+        interval = max(later - earlier for earlier, later in pairwise(due))
+        before = due[0] - interval
+        newest = max(seen, charged or seen) + _SHIFT
+        return before if before - 2 * interval < newest < before < now - LATE else None
 
 
 def _record(home: Home) -> Path:
@@ -140,25 +159,31 @@ def _answer(server: _Server, pool: str, now: datetime.datetime) -> Answer:
         return server.pages("/flow_runs/filter", body | {"sort": f"EXPECTED_START_TIME_{order}"})
 
     due: dict[str, list[datetime.datetime]] = {}
-    times = {"after_": now.isoformat(), "before_": (now + AHEAD).isoformat()}
+    times = {"after_": now.isoformat(), "before_": (now + _SEEN).isoformat()}
     for run in runs("ASC", state={"type": {"any_": ["SCHEDULED"]}}, expected_start_time=times):
         flow, dataset = watched[run["deployment_id"]]
         if flow == "release":
             due.setdefault(dataset, []).append(_time(run))
+    begun: dict[str, datetime.datetime] = {}
     troubles: dict[tuple[str, str], tuple[str, datetime.datetime]] = {}
     unseen = {*watched}
-    times = {"after_": (now - _BEHIND).isoformat(), "before_": now.isoformat()}
+    times = {"after_": (now - _SEEN).isoformat(), "before_": now.isoformat()}
     for run in runs("DESC", expected_start_time=times):
         deployment, at = run["deployment_id"], _time(run)
-        trouble = _trouble(run, now - at)
+        flow, dataset = watched[deployment]
+        if flow == "release":
+            begun.setdefault(dataset, at)
+        changed = (run.get("state") or {}).get("timestamp")  # later, if it waited for an approval
+        since = datetime.datetime.fromisoformat(changed) if changed else at
+        trouble = _trouble(run, now - max(at, since))
         if deployment in unseen and trouble is not None:
             unseen.remove(deployment)
             if trouble:
-                troubles[watched[deployment]] = trouble, at
+                troubles[flow, dataset] = trouble, at
         if not unseen:
             break
     online = sum(each["status"] == "ONLINE" for each in workers)
-    return Answer(online, due, troubles)
+    return Answer(online, due, begun, troubles)
 
 
 def _trouble(run: Mapping[str, Any], age: datetime.timedelta) -> str | None:

@@ -163,6 +163,28 @@ def test_the_newest_run_of_every_deployment_counts(
 
 
 @pytest.mark.usefixtures("home")
+def test_a_due_release_that_nothing_was_planned_for_is_missed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    weekly = [run("SCHEDULED", at(days=days)) for days in (3, 10, 17)]  # due four days ago as well
+    for begun, well in ((-11, False), (-4, True), (-60, True)):
+        with answering(planned=weekly, begun=[run("COMPLETED", at(days=begun))]):
+            Ledger.of(Home.default())
+            assert facts_of(capsys)["release"]["well"] is well
+    publish("v1")  # by hand
+    with answering(planned=weekly, begun=[run("COMPLETED", at(days=-11))]):
+        assert facts_of(capsys)["release"]["well"]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_that_was_approved_late_is_not_late(capsys: pytest.CaptureFixture[str]) -> None:
+    begun = run("RUNNING", at(days=-2)) | {"state": {"timestamp": at(minutes=-5)}}
+    with answering(planned=[run("SCHEDULED", at(days=7))], begun=[begun]):
+        Ledger.of(Home.default())
+        assert facts_of(capsys)["release"]["well"]
+
+
+@pytest.mark.usefixtures("home")
 def test_a_release_by_hand_answers_a_failed_run(capsys: pytest.CaptureFixture[str]) -> None:
     publish("v1")
     with answering(planned=[run("SCHEDULED", at(days=7))], begun=[run("FAILED", at(hours=-1))]):
