@@ -141,8 +141,10 @@ class Year:
         assert draws == drawn
         assert set(draws.values()) == {1}
         assert len(charged) == len(DATA_SETS) * self.weeks + self.lost_charges
-        noisy = [digest for name, digest in bundles.items() if name.endswith("/matrix.parquet")]
-        assert len(noisy) == len({*noisy}) == len(DATA_SETS) * self.weeks + 1
+        noisy = [
+            digest for name, digest in bundles.items() if name.endswith("/second_moment.parquet")
+        ]
+        assert len(noisy) == len({*noisy}) == len(DATA_SETS) * self.weeks + 2
 
         for window in office.facts("budget"):
             assert window["spent_mu"] > 0
