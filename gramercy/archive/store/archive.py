@@ -85,6 +85,10 @@ class Archive:
 
     def check_exists(self) -> None:
         """Check that this is an archive; an empty folder is one, in which nothing was published."""
+        with disk_errors(self.root, reading=True):
+            missing = self.is_folder and not self.root.exists()  # also below what is a file
+        if missing:
+            self._refuse_address(_not_an_archive)
         names = self.store.children()
         empty = self.is_folder and self.root.is_dir() and not names
         if empty or names & ARCHIVE_FILES:

@@ -155,13 +155,10 @@ class FolderStore(Store):
         return os.path.normpath(path.absolute()) if name.startswith("..") else str(path)
 
     def children(self, folder: str = "", most: int | None = None) -> set[str]:
-        place = os.path.normpath(self.root.absolute() / folder)
-        if not os.path.lexists(place):  # also where what is above it is a file
-            return set()
         with (
             disk_errors(self.root, reading=True),
             contextlib.suppress(FileNotFoundError),
-            os.scandir(place) as entries,
+            os.scandir(os.path.normpath(self.root.absolute() / folder)) as entries,
         ):
             return {each.name for each in itertools.islice(entries, most)}
         return set()

@@ -66,6 +66,10 @@ def run(state: str, when: str, *, deployment: str = "1", name: str = "") -> dict
     }
 
 
+def _time(run: dict[str, Any]) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(run["expected_start_time"])
+
+
 @contextlib.contextmanager
 def answering(*, planned: list[Any], begun: list[Any], worker: str = "ONLINE") -> Iterator[None]:
     """A server that answers as Prefect's does, and its address in the environment."""
@@ -73,6 +77,10 @@ def answering(*, planned: list[Any], begun: list[Any], worker: str = "ONLINE") -
         {"id": "1", "entrypoint": "gramercy.flows.release.release", "tags": ["dataset:toy"]},
         {"id": "2", "entrypoint": "gramercy.flows.audit.audit", "tags": []},
     ]
+
+    # Times are relative to the start of the tests, which may have been a while ago.
+    since = datetime.datetime.now(datetime.UTC) - NOW
+    begun = [each | {"expected_start_time": (_time(each) + since).isoformat()} for each in begun]
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
