@@ -33,7 +33,7 @@ from tests.support.servers import (
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 180
+SECONDS = 600
 
 
 class Office:
