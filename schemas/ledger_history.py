@@ -159,6 +159,15 @@ class Event:
             "series": charge.series.facts() if charge and charge.series else None,
         }
 
+    def public_facts(self) -> dict[str, Any]:
+        """What of it is public: days only, because times would reveal how long a table was read.
+
+        The reason of a budget change, and who has charged and approved, stay in the ledger.
+        """
+        facts = self.facts()
+        del facts["by"], facts["approved_by"]
+        return facts | {"at": self.at[:10], "reason": self.reason if self.charge else None}
+
 
 @dataclass(frozen=True)
 class Timeline:

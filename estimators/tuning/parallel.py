@@ -83,9 +83,8 @@ def _in_process(function: Callable[[_Item], _Result], item: _Item) -> _Result:
 def _map(
     function: Callable[[_Item], _Result], items: list[_Item], *, in_processes: bool
 ) -> Iterable[_Result]:
-    if (
-        not (in_processes and _shares) or cores() == 1 or current_process().daemon
-    ):  # daemons cannot have children
+    may_share = _shares and cores() > 1 and not current_process().daemon  # which has no children
+    if not (in_processes and may_share):
         return map(function, items)
     from joblib import Parallel, delayed  # slow to import
 

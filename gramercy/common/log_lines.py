@@ -60,9 +60,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and (caught := record.exc_info[1]) is not None:
             error = str(caught) if isinstance(caught, GramercyError) else type(caught).__name__
         message = record.getMessage()
-        return _line(
-            record.created, record.levelname, record.name, message, run and str(run), error
-        )
+        return _line(record.created, record.levelname, record.name, message, run, error)
 
 
 class _LinesOfText(io.TextIOBase):

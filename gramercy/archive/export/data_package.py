@@ -230,21 +230,15 @@ def _group_rows(release: CollectedRelease) -> Iterable[dict[str, Any]]:
 
 
 def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
-    """Public rows of a timeline: days only, because times would reveal how long a table was read.
-
-    The reason of a budget change, and who has charged and approved, stay in the ledger.
-    """
+    """Public rows of a timeline."""
     for event in timeline.events:
-        facts = event.facts()
+        facts = event.public_facts()
         name, pure, step = facts.pop("release"), facts.pop("pure"), facts.pop("series") or {}
-        del facts["by"], facts["approved_by"]
         included = step.get("included_in")
         yield {
             "dataset": timeline.dataset,
             "period": timeline.window or None,
             **facts,
-            "at": event.at[:10],
-            "reason": event.reason if event.charge else None,
             "release": f"{timeline.dataset}/{name}" if name else None,
             "step": step.get("step"),
             "steps": step.get("steps"),

@@ -247,7 +247,8 @@ class _Pages:
         listed = DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
         source = None  # of a series, the page says which steps are late today
         if all(each.facts.step is None for each in intact):
-            facts = [each.facts() for each in timelines]
+            # The digest is public: of other facts, it would confirm a guess.
+            facts = [[each.window, *(x.public_facts() for x in each.events)] for each in timelines]
             sources = [self._source(each) for each in entries]
             source = digest([sources, sorted(unreadable), facts])
         if changed is None and source and self._is_current_dataset(dataset, source):

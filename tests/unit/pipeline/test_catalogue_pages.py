@@ -33,6 +33,7 @@ from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.reports import catalogue_page
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.model import digest as digest_of
 from tests.support.archives import unknown_files
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import (
@@ -323,6 +324,30 @@ def test_site_makes_only_pages_that_are_not_as_they_should_be(
         "gramercy.pipeline.catalogue.catalogue_pages.source_digest", lambda: "0" * 64
     )
     assert site() == ["data set"] * 2 + ["release"] * 3
+
+
+@pytest.mark.slow
+def test_public_digests_are_of_public_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of other facts they would confirm a guess: who has charged, or at what time of the day."""
+    seen: list[object] = []
+
+    def recorded(facts: object) -> str:
+        seen.append(facts)
+        return digest_of(facts)
+
+    monkeypatch.setattr("gramercy.pipeline.catalogue.catalogue_pages.digest", recorded)
+    monkeypatch.setattr("gramercy.ledger.budget_ledger.account", lambda: "a-steward")
+    run_release(write_request(tmp_path))
+    write_site(Context.default())
+    context = Context.default()
+    (timeline,) = context.ledger.timelines("toy")
+    assert timeline.charges[0].by == "a-steward"
+    hashed = json.dumps(seen)
+    assert timeline.charges[0].release in hashed
+    assert "a-steward" not in hashed
+    assert not any(event.at in hashed for event in timeline.events)
 
 
 @pytest.mark.slow
