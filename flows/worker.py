@@ -26,6 +26,7 @@ from prefect.states import Cancelled
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from gramercy.flows.untrusted import estimate_minutes
+from gramercy.pipeline.progress import PROGRESS_VARIABLE
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -76,7 +77,9 @@ class HomeWorker(BaseWorker[FixedJob, BaseVariables, BaseWorkerResult]):
     async def _run(
         self, flow_run: FlowRun, task_status: TaskStatus[int] | None
     ) -> BaseWorkerResult:
-        environ = {**os.environ, "PREFECT__FLOW_RUN_ID": str(flow_run.id)}
+        # Progress is for a steward's terminal; the log of a service may be JSON.
+        stated = {"PREFECT__FLOW_RUN_ID": str(flow_run.id), PROGRESS_VARIABLE: "0"}
+        environ = {**os.environ, **stated}
         with tempfile.TemporaryDirectory(prefix="gramercy-run-") as folder:
             # Runs are stopped by the worker: Ctrl-C must not end them before it.
             process = await anyio.open_process(

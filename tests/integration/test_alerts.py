@@ -15,6 +15,7 @@ from gramercy.flows import alerts
 from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.progress import PROGRESS_VARIABLE
 from gramercy.pipeline.status.scheduled_runs import Service
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
@@ -163,7 +164,7 @@ def test_serve_tells_of_all_that_is_wrong(tmp_path: Path, home: Path) -> None:
     api, log = environ.pop("PREFECT_API_URL"), tmp_path / "serve.log"
     serving = ("gramercy", "serve", str(request), "--port", str(port), "--log-format", "json")
     with sinks() as received:
-        environ["GRAMERCY_ALERTS_URL"] = received.address
+        environ |= {"GRAMERCY_ALERTS_URL": received.address, PROGRESS_VARIABLE: "1"}
         with running(environ, log, *serving):
             wait_for(lambda: "started" in log.read_text(), 600, log)
             (tmp_path / "table.csv").unlink()
